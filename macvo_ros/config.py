@@ -1,0 +1,107 @@
+"""The tree of settings of the odometry core, the same for YAML files, ROS parameters and the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from macvo_ros.settings import build, parse_assignments, read_yaml, section, setting
+
+
+@dataclass(frozen=True)
+class ClassicConfig:
+    """Settings of the `classic` matcher (OpenCV DIS flow)."""
+
+    preset: str = setting("medium", "DIS preset: accuracy against speed.", choices=("ultrafast", "fast", "medium"))
+    seeded: bool = setting(True, "Start the flow from the rigid flow of the predicted motion.")
+    refine: bool = setting(True, "Refine the matches at the keypoints with a sub-pixel Lucas-Kanade step.")
+
+
+@dataclass(frozen=True)
+class KeypointConfig:
+    """Keypoint selection (paper III-B)."""
+
+    selector: str = setting(
+        "uncertainty",
+        "uncertainty: the paper's three filters; random: for the ablation.",
+        choices=("uncertainty", "random"),
+    )
+    count: int = setting(200, "Keypoints a frame.", low=8, high=5000, live=True)
+    nms: int = setting(7, "Side of the non-minimum-suppression window, pixels, odd.", low=1, high=63)
+    border: int = setting(16, "Margin of the image without keypoints, pixels.", low=0, high=512)
+    min_disparity: float = setting(1.0, "Smallest usable disparity, pixels.", low=0.05, high=64.0)
+    max_uncertainty: float = setting(
+        1.5, "Largest depth and flow uncertainty (sigma), in medians of the frame.", low=0.1, high=100.0, live=True
+    )
+
+
+@dataclass(frozen=True)
+class CovarianceConfig:
+    """Metric 3D covariance of a keypoint (paper III-C)."""
+
+    model: str = setting(
+        "full",
+        "full: the paper's; diagonal, identity, scale_agnostic: its ablations.",
+        choices=("full", "diagonal", "identity", "scale_agnostic"),
+    )
+    patch: int = setting(32, "Side of the depth patch at the matched point, pixels (paper: 32).", low=3, high=64)
+
+
+@dataclass(frozen=True)
+class PoseConfig:
+    """Two-frame pose optimization (paper III-D)."""
+
+    initial_motion: str = setting(
+        "constant_velocity", "Where the optimization starts.", choices=("constant_velocity", "static")
+    )
+    kernel: float = setting(2.5, "Huber threshold on the Mahalanobis residual; 0 switches it off.", low=0.0, high=100.0)
+    max_iterations: int = setting(20, "Levenberg-Marquardt steps at most.", low=1, high=200)
+    min_points: int = setting(20, "Below this many inliers the motion counts as lost.", low=6, high=5000)
+
+
+@dataclass(frozen=True)
+class ReferenceConfig:
+    """Which earlier frame the current one is tracked against."""
+
+    min_flow: float = setting(
+        0.5,
+        "Keep the reference while the median flow is below this, pixels; 0: always the previous frame (paper).",
+        low=0.0,
+        high=50.0,
+    )
+    max_gap: float = setting(1.0, "Do not bridge a gap in the images longer than this, seconds.", low=0.0, high=60.0)
+
+
+@dataclass(frozen=True)
+class MotionPriorConfig:
+    """What the robot may have done while nothing was measured; sets the covariance of a lost stretch."""
+
+    acceleration: float = setting(3.0, "One-sigma unknown acceleration, m/s^2.", low=1e-3, high=1000.0)
+    angular_acceleration: float = setting(
+        3.0, "One-sigma unknown angular acceleration, rad/s^2.", low=1e-3, high=1000.0
+    )
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything the odometry core can be told."""
+
+    matcher: str = setting("classic", "Who matches images.", choices=("classic",))
+    device: str = setting("auto", "Where networks run: auto (CUDA when present), cpu, cuda or cuda:N.")
+    solver: str = setting(
+        "lm", "lm: our Levenberg-Marquardt; pypose: PyPose's, as in the paper.", choices=("lm", "pypose")
+    )
+    seed: int = setting(0, "Seed of everything random (the random selector).", low=0, high=2**31 - 1)
+    classic: ClassicConfig = section(ClassicConfig)
+    keypoints: KeypointConfig = section(KeypointConfig)
+    covariance: CovarianceConfig = section(CovarianceConfig)
+    pose: PoseConfig = section(PoseConfig)
+    reference: ReferenceConfig = section(ReferenceConfig)
+    motion_prior: MotionPriorConfig = section(MotionPriorConfig)
+
+
+def load_config(path: Path | None = None, assignments: list[str] | None = None) -> Config:
+    """The configuration of a file (if any), overridden by `key=value` words (if any)."""
+    flat = read_yaml(path) if path is not None else {}
+    flat.update(parse_assignments(assignments or []))
+    return build(Config, flat)

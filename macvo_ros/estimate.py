@@ -1,0 +1,76 @@
+"""What comes out of the odometry for each frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.frame import StereoFrame
+from macvo_ros.matching.matcher import Match
+from macvo_ros.status import Status
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RelativeMotion:
+    """Motion from an earlier frame to the current one.
+
+    motion: (4, 4) pose of the current frame in the earlier one, metres.
+    covariance: (6, 6) of the error [dt, dtheta] in the axes of the earlier frame, t_true = t + dt and
+    R_true = Exp(dtheta) R, metres and radians.
+    """
+
+    motion: Float64
+    covariance: Float64
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks:
+    """The keypoints of a frame pair with their metric covariance, float64.
+
+    pixel: (N, 2) in the current left image.
+    point: (N, 3) metres, left optical frame of the current image.
+    covariance: (N, 3, 3) metres^2, same axes.
+    match_sigma: (N,) pixels, standard deviation of the match (root of the mean of the two flow variances).
+    weight: (N,) robust weight in the pose, 0 (rejected) to 1.
+    inlier: (N,) bool.
+    """
+
+    pixel: Float64
+    point: Float64
+    covariance: Float64
+    match_sigma: Float64
+    weight: Float64
+    inlier: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The odometry after one frame.
+
+    status, reason: how much the pose is worth, and why when it is not TRACKING (a sentence).
+    pose: (4, 4) of the base frame in odom, metres.
+    covariance: (6, 6) of [dt in odom axes, dtheta fixed-axis in odom], R_true = Exp(dtheta) R.
+    relative: motion of the *left camera* since the previous frame; None for the first frame.
+    relative_base: the same for the base frame.
+    elapsed: seconds since the previous frame (0 for the first).
+    chi2: mean squared Mahalanobis residual of the inliers per degree of freedom (1 is perfect).
+    match: dense maps of this frame, for whoever wants to see them.
+    timings: seconds of each stage: match, select, covariance, pose, total.
+    """
+
+    frame: StereoFrame
+    status: Status
+    pose: Float64
+    covariance: Float64
+    reason: str = ""
+    relative: RelativeMotion | None = None
+    relative_base: RelativeMotion | None = None
+    elapsed: float = 0.0
+    landmarks: Landmarks | None = None
+    chi2: float = float("nan")
+    match: Match | None = None
+    timings: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Accuracy and honesty of a trajectory, measured and shown."""

@@ -1,0 +1,1 @@
+"""Matching: from images to disparity, flow and how far to trust them."""

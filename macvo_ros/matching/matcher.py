@@ -1,0 +1,77 @@
+"""The interface every matcher implements, and the choice of one by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from macvo_ros.frame import StereoFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """Dense matches of a frame, float32, on the matcher's device.
+
+    disparity: (H, W) pixels, positive: left pixel (u, v) is right pixel (u - disparity, v).
+    disparity_var: (H, W) pixels^2.
+    flow: (2, H, W) pixels (u, v): reference left pixel x is current left pixel x + flow; None without a reference.
+    flow_var: (2, H, W) pixels^2, per axis.
+    """
+
+    disparity: torch.Tensor
+    disparity_var: torch.Tensor
+    flow: torch.Tensor | None = None
+    flow_var: torch.Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What is known of the motion before matching, as a seed.
+
+    motion: (4, 4) predicted pose of the current left camera in the reference left camera, metres.
+    disparity: (H, W) disparity of the reference frame, pixels (the `Match.disparity` of that frame).
+    """
+
+    motion: npt.NDArray[np.float64]
+    disparity: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class PointMatches:
+    """Matches at keypoints, float64.
+
+    pixel: (N, 2) keypoints (u, v) in the reference left image, pixels.
+    disparity, disparity_var: (N,) at those pixels, pixels and pixels^2.
+    flow, flow_var: (N, 2) from reference to current, pixels and pixels^2.
+    matched_disparity, matched_disparity_var: (N,) in the current frame at pixel + flow.
+    """
+
+    pixel: npt.NDArray[np.float64]
+    disparity: npt.NDArray[np.float64]
+    disparity_var: npt.NDArray[np.float64]
+    flow: npt.NDArray[np.float64]
+    flow_var: npt.NDArray[np.float64]
+    matched_disparity: npt.NDArray[np.float64]
+    matched_disparity_var: npt.NDArray[np.float64]
+
+
+class Matcher(Protocol):
+    """Turns images into dense matches with variances.
+
+    The reference is usually, not always, the frame of the previous call (after a lost frame, or while the camera
+    stands still, it is an older one), so a cache of features is keyed by the frame object.
+    """
+
+    device: torch.device
+
+    def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
+        """Disparity of `current`, and flow from `reference` (if any) to it."""
+        ...
+
+    def reset(self) -> None:
+        """Forget cached frames."""
+        ...

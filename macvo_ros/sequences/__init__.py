@@ -1,0 +1,1 @@
+"""Readers of stereo sequences on disk."""

@@ -1,0 +1,166 @@
+"""Typed settings that know their own description, bounds and choices.
+
+Errors, ROS parameter descriptors and docs/parameters.md all come from these declarations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import yaml
+
+from macvo_ros.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def setting(
+    default: Any,
+    doc: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] | None = None,
+    live: bool = False,
+) -> Any:
+    """Declare one setting: its default, one sentence about it, what it may be, and whether it may change at run time."""
+    return field(default=default, metadata={"doc": doc, "low": low, "high": high, "choices": choices, "live": live})
+
+
+def section(cls: type) -> Any:
+    """Declare a group of settings."""
+    return field(default_factory=cls)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One leaf of the tree, as documentation and ROS parameter descriptors need it."""
+
+    key: str
+    type: type
+    default: Any
+    doc: str
+    low: float | None
+    high: float | None
+    choices: tuple[str, ...] | None
+    live: bool
+
+    def check(self, value: Any) -> Any:
+        """Return `value` as this setting's type, or raise a ConfigError that names key, value and what is allowed."""
+        wrong = ConfigError(f"{self.key}: expected {self.allowed()}, got {value!r}")
+        if self.type is bool:
+            if not isinstance(value, bool):
+                raise wrong
+            return value
+        if isinstance(value, bool):
+            raise wrong
+        if self.type is float and isinstance(value, (int, float)):
+            value = float(value)
+        elif self.type is int and isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if not isinstance(value, self.type):
+            raise wrong
+        if self.choices is not None and value not in self.choices:
+            raise wrong
+        if isinstance(value, (int, float)) and not (
+            (self.low is None or value >= self.low) and (self.high is None or value <= self.high) and abs(value) < 1e300
+        ):
+            raise wrong
+        return value
+
+    def allowed(self) -> str:
+        """What this setting may be, in words."""
+        if self.choices is not None:
+            return "one of " + ", ".join(self.choices)
+        name = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}[self.type]
+        if self.low is not None and self.high is not None:
+            return f"{name} from {self.low:g} to {self.high:g}"
+        if self.low is not None:
+            return f"{name} of at least {self.low:g}"
+        if self.high is not None:
+            return f"{name} of at most {self.high:g}"
+        return name
+
+
+def settings(cls: type, prefix: str = "") -> Iterator[Setting]:
+    """Every leaf of a configuration dataclass, with dotted keys, in the order of declaration."""
+    hints = get_type_hints(cls)
+    for item in fields(cls):
+        key = prefix + item.name
+        if is_dataclass(hints[item.name]):
+            yield from settings(hints[item.name], key + ".")
+        else:
+            yield Setting(key=key, type=hints[item.name], default=item.default, **item.metadata)
+
+
+def build(cls: type[T], values: Mapping[str, Any]) -> T:
+    """Build a configuration dataclass from dotted keys; whatever is not named keeps its default."""
+    known = {leaf.key: leaf for leaf in settings(cls)}
+    for key in values:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; known keys: {', '.join(known)}"
+            raise ConfigError(f"unknown configuration key {key!r}{hint}")
+    return _build(cls, {key: known[key].check(value) for key, value in values.items()}, "")
+
+
+def _build(cls: type[T], values: Mapping[str, Any], prefix: str) -> T:
+    hints = get_type_hints(cls)
+    arguments: dict[str, Any] = {}
+    for item in fields(cls):  # type: ignore[arg-type]
+        key = prefix + item.name
+        if is_dataclass(hints[item.name]):
+            arguments[item.name] = _build(hints[item.name], values, key + ".")
+        elif key in values:
+            arguments[item.name] = values[key]
+    return cls(**arguments)
+
+
+def flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mapping to dotted keys: {"keypoints": {"count": 9}} to {"keypoints.count": 9}."""
+    flat: dict[str, Any] = {}
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            flat.update(flatten(value, f"{prefix}{name}."))
+        else:
+            flat[f"{prefix}{name}"] = value
+    return flat
+
+
+def to_flat(config: Any) -> dict[str, Any]:
+    """A configuration object as dotted keys, the inverse of `build`."""
+    return flatten(dataclasses.asdict(config))
+
+
+def parse_assignments(assignments: list[str]) -> dict[str, Any]:
+    """Read the command line's `key=value` words; values are YAML scalars."""
+    flat: dict[str, Any] = {}
+    for word in assignments:
+        key, separator, text = word.partition("=")
+        if not separator or not key:
+            raise ConfigError(f"expected key=value, got {word!r} (for example keypoints.count=300)")
+        try:
+            flat[key.strip()] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            flat[key.strip()] = text
+    return flat
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a configuration file into dotted keys."""
+    try:
+        tree = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"cannot read configuration file {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    if tree is None:
+        return {}
+    if not isinstance(tree, Mapping):
+        raise ConfigError(f"{path}: expected keys and values at the top, got a {type(tree).__name__}")
+    return flatten(tree)

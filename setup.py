@@ -1,0 +1,34 @@
+"""pip install: the core, the command `macvo` and the node. `colcon build` uses CMakeLists.txt instead."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+setup(
+    name="macvo_ros",
+    version="0.1.0",
+    description="Stereo visual odometry with an honest covariance (MAC-VO) for ROS 2",
+    long_description=Path(__file__).with_name("README.md").read_text(),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=["macvo_ros", "macvo_ros.*"]),
+    package_data={"macvo_ros": ["py.typed", "**/*.safetensors", "**/*.json"]},
+    install_requires=[
+        "numpy>=1.22",
+        "torch>=2.1",
+        "pypose>=0.6.7",
+        "opencv-python-headless>=4.6",
+        "PyYAML>=5.4",
+        "evo>=1.26",
+        "matplotlib>=3.5",
+        "tqdm>=4.60",
+        "safetensors>=0.4",
+        "rosbags>=0.9.20",
+    ],
+    extras_require={
+        "onnx": ["onnx>=1.15", "onnxruntime>=1.16"],
+        "dev": ["pytest>=7", "hypothesis>=6", "ruff", "mypy", "types-PyYAML", "scipy"],
+    },
+    entry_points={"console_scripts": ["macvo = macvo_ros.cli:main"]},
+)
