@@ -1,0 +1,137 @@
+"""From the bytes of a sensor_msgs image to a grey or RGB array: the same code for the live node and for bags.
+
+Nothing here imports ROS: a message is its fields. Encodings that need no arithmetic (mono8, rgb8) come back as a view
+of the message's own memory; the others cost exactly one pass.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.errors import ImageError
+
+Image = npt.NDArray[np.uint8]
+
+BYTES_PER_PIXEL = {"mono8": 1, "8UC1": 1, "mono16": 2, "rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4}
+"""What `decode_image` understands (8UC1 is what some infrared drivers call mono8)."""
+
+_TO_RGB = {"bgr8": cv2.COLOR_BGR2RGB, "rgba8": cv2.COLOR_RGBA2RGB, "bgra8": cv2.COLOR_BGRA2RGB}
+
+
+def decode_image(
+    data: Any, encoding: str, height: int, width: int, step: int, is_bigendian: bool | int = False
+) -> Image:
+    """Decode the fields of a `sensor_msgs/Image`.
+
+    data: buffer of at least step * height bytes (bytes, array.array, uint8 array); step: bytes a row.
+    Returns (H, W) grey or (H, W, 3) RGB, uint8. mono8 and rgb8 are views of `data` (read-only when it is).
+    mono16 keeps the high byte (value >> 8) whatever the image shows, so that brightness means the same in each frame.
+    """
+    if encoding not in BYTES_PER_PIXEL:
+        raise ImageError(
+            f"image encoding {encoding!r} is not supported; expected one of {', '.join(BYTES_PER_PIXEL)}: "
+            "set the camera driver to one of them"
+        )
+    if height < 1 or width < 1:
+        raise ImageError(f"image is {width}x{height}: it has no pixels; check the camera driver")
+    row = width * BYTES_PER_PIXEL[encoding]
+    if step < row:
+        raise ImageError(
+            f"image step is {step} bytes but a row of {width} {encoding} pixels takes {row}; "
+            "the message is malformed, check its publisher"
+        )
+    try:
+        flat = np.frombuffer(data, np.uint8)
+    except ValueError:  # an empty buffer, or one that is not contiguous
+        flat = np.ascontiguousarray(data, dtype=np.uint8).reshape(-1)
+    if flat.size < step * height:
+        raise ImageError(
+            f"image data is truncated: {flat.size} bytes, but {height} rows of {step} bytes make {step * height}; "
+            "the message is malformed, check its publisher"
+        )
+    rows = flat[: step * height].reshape(height, step)[:, :row]
+    if encoding in ("mono8", "8UC1"):
+        return rows
+    if encoding == "mono16":
+        return np.ascontiguousarray(rows[:, (0 if is_bigendian else 1) :: 2])
+    pixels = rows.reshape(height, width, -1) if step == row else _padded_pixels(rows, width)
+    if encoding == "rgb8":
+        return pixels
+    return np.asarray(cv2.cvtColor(pixels, _TO_RGB[encoding]), dtype=np.uint8)
+
+
+def _padded_pixels(rows: Image, width: int) -> Image:
+    """(H, W, C) view of rows whose end is padding; a plain reshape would copy."""
+    channels = rows.shape[1] // width
+    return np.lib.stride_tricks.as_strided(
+        rows, (rows.shape[0], width, channels), (rows.strides[0], channels, 1), writeable=False
+    )
+
+
+def decode_compressed(data: Any, format: str) -> Image:
+    """Decode the fields of a `sensor_msgs/CompressedImage`: JPEG or PNG, to (H, W) grey or (H, W, 3) RGB, uint8.
+
+    format: as image_transport writes it ("jpeg", "bgra8; jpeg compressed bgr8"). A file whose colours were stored
+    the wrong way round ("... compressed rgb8") is read the way image_transport's own subscriber reads it.
+    A cut file is refused: decoders fill what is missing with grey, and odometry would track the fill.
+    """
+    lowered = format.lower()
+    if "compresseddepth" in lowered or "rvl" in lowered:
+        raise ImageError(f"compressed image format {format!r} is a depth image; expected a jpeg or png camera image")
+    content = bytes(data)
+    if content.startswith(b"\xff\xd8"):
+        _check_jpeg(content)
+    elif content.startswith(b"\x89PNG\r\n\x1a\n"):
+        _check_png(content)
+    else:
+        raise ImageError(
+            f"compressed image is neither JPEG nor PNG (format {format!r}, {len(content)} bytes, beginning with "
+            f"{content[:4].hex(' ') or 'nothing'}); set image_transport to jpeg or png"
+        )
+    try:
+        image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
+    except cv2.error as error:
+        raise ImageError(f"compressed image cannot be decoded: {' '.join(str(error).split())}") from error
+    if image is None or image.size == 0:
+        raise ImageError(f"compressed image of {len(content)} bytes is corrupt: it has a header but no picture")
+    if image.dtype == np.uint16:
+        image = (image >> 8).astype(np.uint8)
+    if image.dtype != np.uint8:
+        raise ImageError(f"compressed image holds {image.dtype} pixels; expected 8 or 16 bits")
+    if image.ndim == 3 and image.shape[2] in (3, 4):
+        stored_swapped = "compressed rgb" in lowered
+        if image.shape[2] == 4:
+            code = cv2.COLOR_RGBA2RGB if stored_swapped else cv2.COLOR_BGRA2RGB
+            image = cv2.cvtColor(image, code)
+        elif not stored_swapped:
+            image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB)
+    elif image.ndim == 3:
+        image = image[:, :, 0]
+    return np.asarray(image, dtype=np.uint8)
+
+
+def _check_jpeg(content: bytes) -> None:
+    """A whole JPEG ends with its end marker (cameras may pad with zeros)."""
+    if not content.rstrip(b"\0").endswith(b"\xff\xd9"):
+        raise ImageError(f"compressed image is a cut JPEG: {len(content)} bytes without an end marker; a lost packet?")
+
+
+def _check_png(content: bytes) -> None:
+    """Walk the chunks of a PNG: each carries its length and checksum, the last is IEND."""
+    at = 8
+    while at + 12 <= len(content):
+        length = int.from_bytes(content[at : at + 4], "big")
+        end = at + 8 + length
+        if end + 4 > len(content):
+            break
+        if zlib.crc32(content[at + 4 : end]) != int.from_bytes(content[end : end + 4], "big"):
+            raise ImageError("compressed image is a corrupt PNG: a checksum does not match; a damaged message or file?")
+        if content[at + 4 : at + 8] == b"IEND":
+            return
+        at = end + 4
+    raise ImageError(f"compressed image is a cut PNG: {len(content)} bytes without an end; a lost packet?")
