@@ -1,0 +1,200 @@
+"""The numbers of our ROS messages, computed once for the live node and for bags written offline.
+
+Plain numpy: nothing here knows rclpy or rosbags, both only copy these fields into their own message classes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.estimate import Estimate, Landmarks, RelativeMotion
+from macvo_ros.frame import Image
+from macvo_ros.status import Status
+
+Float64 = npt.NDArray[np.float64]
+
+UNKNOWN_VARIANCE = 1e6
+"""Variance of a velocity nobody measured (first frame), (m/s)^2 and (rad/s)^2: large, finite, ignored by any filter."""
+
+SMALLEST_VARIANCE = 1e-12
+"""Smallest eigenvalue of a published covariance: the origin is exact, yet filters need a positive matrix."""
+
+CLOUD_FIELDS = ("x", "y", "z", "rgb", "cxx", "cxy", "cxz", "cyy", "cyz", "czz", "match_sigma")
+"""Fields of `~/keypoints` and `~/map`, each a FLOAT32 (rgb: 0x00rrggbb in the bits of a float, as PCL and RViz do)."""
+
+CLOUD_DTYPE = np.dtype([(name, "<f4") for name in CLOUD_FIELDS])
+
+POINT_FIELD_FLOAT32 = 7
+"""sensor_msgs/PointField.FLOAT32."""
+
+
+@dataclass(frozen=True, eq=False)
+class OdometryFields:
+    """The fields of nav_msgs/Odometry (and of the pose and transform that repeat them).
+
+    position: (3,) metres and orientation: (4,) quaternion x y z w with w >= 0, of the base frame in odom.
+    pose_covariance: (36,) row-major, x y z and fixed-axis rotation about x y z of odom.
+    linear, angular: (3,) m/s and rad/s in the axes of the base frame.
+    twist_covariance: (36,) row-major, same axes.
+    """
+
+    position: Float64
+    orientation: Float64
+    pose_covariance: Float64
+    linear: Float64
+    angular: Float64
+    twist_covariance: Float64
+
+
+def is_published(status: Status) -> bool:
+    """Whether a frame gets odometry: a lost one is silence, since no consumer understands "lost" in a pose."""
+    return status is not Status.LOST
+
+
+def odometry_fields(estimate: Estimate) -> OdometryFields:
+    """Pose and twist of the base frame as nav_msgs/Odometry defines them.
+
+    The twist is Log(dT) / dt, the constant body velocity that makes the motion of the last frame interval. Its
+    covariance is that motion's, S / dt^2, brought to the axes of the current base frame (`twist_covariance`).
+    """
+    linear, angular, velocity_covariance = np.zeros(3), np.zeros(3), UNKNOWN_VARIANCE * np.eye(6)
+    relative = estimate.relative_base
+    if relative is not None and estimate.elapsed > 0:
+        linear, angular = twist(relative.motion, estimate.elapsed)
+        velocity_covariance = twist_covariance(relative, estimate.elapsed)
+    return OdometryFields(
+        position=estimate.pose[:3, 3].copy(),
+        orientation=quaternion_from_matrix(estimate.pose[:3, :3]),
+        pose_covariance=message_covariance(estimate.covariance),
+        linear=linear,
+        angular=angular,
+        twist_covariance=message_covariance(velocity_covariance),
+    )
+
+
+def message_covariance(covariance: Float64) -> Float64:
+    """(6, 6) to the (36,) row-major field: exactly symmetric, and positive definite down to SMALLEST_VARIANCE."""
+    symmetric = 0.5 * (covariance + covariance.T)
+    values, vectors = np.linalg.eigh(symmetric)
+    if values[0] < SMALLEST_VARIANCE:
+        symmetric = (vectors * np.maximum(values, SMALLEST_VARIANCE)) @ vectors.T
+        symmetric = 0.5 * (symmetric + symmetric.T)
+    flat: Float64 = symmetric.reshape(36)
+    return flat
+
+
+def twist(motion: Float64, elapsed: float) -> tuple[Float64, Float64]:
+    """Constant body velocity (linear m/s, angular rad/s) that makes `motion` (4, 4) in `elapsed` seconds: Log / dt."""
+    rotation, translation = motion[:3, :3], motion[:3, 3]
+    x, y, z, w = quaternion_from_matrix(rotation)
+    sine = np.sqrt(x * x + y * y + z * z)
+    angle = 2.0 * np.arctan2(sine, w)
+    phi = np.array([x, y, z]) * (angle / sine if sine > 1e-12 else 2.0)
+    hat = _hat(phi)
+    half = 0.5 * angle
+    curvature = 1 / 12 if angle < 1e-4 else (1 - half / np.tan(half)) / angle**2
+    rho = translation - 0.5 * hat @ translation + curvature * hat @ hat @ translation
+    return rho / elapsed, phi / elapsed
+
+
+def twist_covariance(relative: RelativeMotion, elapsed: float) -> Float64:
+    """(6, 6) covariance of `twist`, (m/s)^2 and (rad/s)^2, axes of the current frame: J A S A^T J^T / dt^2.
+
+    A = blockdiag(dR^T, dR^T) turns the error of the motion into the current axes; J is the inverse right Jacobian of
+    SE(3) at xi = Log(dT), I + ad/2 + ad^2/12 - ad^4/720 + ad^6/30240 (Bernoulli series, exact to 1 % at half a turn).
+    J matters: half the distance travelled times the error of the rotation is an error of the linear velocity.
+    """
+    rho, phi = twist(relative.motion, 1.0)
+    ad = np.zeros((6, 6))
+    ad[:3, :3] = ad[3:, 3:] = _hat(phi)
+    ad[:3, 3:] = _hat(rho)
+    squared = ad @ ad
+    fourth = squared @ squared
+    jacobian = np.eye(6) + ad / 2 + squared / 12 - fourth / 720 + fourth @ squared / 30240
+    axes = np.zeros((6, 6))
+    axes[:3, :3] = axes[3:, 3:] = relative.motion[:3, :3].T
+    to_twist = jacobian @ axes / elapsed
+    covariance: Float64 = to_twist @ relative.covariance @ to_twist.T
+    return covariance
+
+
+def _hat(vector: Float64) -> Float64:
+    """(3, 3) cross-product matrix."""
+    x, y, z = vector
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def quaternion_from_matrix(rotation: Float64) -> Float64:
+    """(3, 3) rotation to a unit quaternion x y z w with w >= 0, accurate for every angle.
+
+    The largest eigenvector of the symmetric 4x4 of Bar-Itzhack, so a matrix that is orthonormal only to rounding
+    gives the nearest rotation.
+    """
+    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = rotation
+    K = np.array(
+        [
+            [xx - yy - zz, yx + xy, zx + xz, zy - yz],
+            [yx + xy, yy - xx - zz, zy + yz, xz - zx],
+            [zx + xz, zy + yz, zz - xx - yy, yx - xy],
+            [zy - yz, xz - zx, yx - xy, xx + yy + zz],
+        ]
+    )
+    quaternion: Float64 = np.linalg.eigh(K / 3.0)[1][:, 3]
+    return quaternion if quaternion[3] >= 0 else -quaternion
+
+
+def split_stamp(stamp: int) -> tuple[int, int]:
+    """Nanoseconds to the (sec, nanosec) of builtin_interfaces/Time."""
+    return divmod(int(stamp), 1_000_000_000)
+
+
+def join_stamp(sec: int, nanosec: int) -> int:
+    """The (sec, nanosec) of builtin_interfaces/Time to nanoseconds."""
+    return int(sec) * 1_000_000_000 + int(nanosec)
+
+
+def keypoint_cloud(landmarks: Landmarks | None, left: Image) -> npt.NDArray[np.void]:
+    """The inlier keypoints of a frame as a structured array of CLOUD_DTYPE, ready to be PointCloud2 data.
+
+    left: (H, W) or (H, W, 3) current left image, uint8, for the colours. Points are in the left optical frame.
+    """
+    if landmarks is None:
+        return np.zeros(0, CLOUD_DTYPE)
+    keep = landmarks.inlier
+    cloud = np.zeros(int(keep.sum()), CLOUD_DTYPE)
+    _write_points(cloud, landmarks.point[keep], landmarks.covariance[keep])
+    cloud["match_sigma"] = landmarks.match_sigma[keep]
+    column, row = np.rint(landmarks.pixel[keep]).astype(np.intp).T
+    colour = left[np.clip(row, 0, left.shape[0] - 1), np.clip(column, 0, left.shape[1] - 1)].astype(np.uint32)
+    red, green, blue = (colour, colour, colour) if colour.ndim == 1 else colour.T
+    cloud["rgb"] = (red << 16 | green << 8 | blue).astype(np.uint32).view(np.float32)
+    return cloud
+
+
+def transform_cloud(cloud: npt.NDArray[np.void], transform: Float64) -> npt.NDArray[np.void]:
+    """A copy of `cloud` in other axes: p -> R p + t, C -> R C R^T. transform: (4, 4), metres."""
+    rotation = transform[:3, :3]
+    covariance = rotation @ cloud_covariance(cloud) @ rotation.T
+    moved: npt.NDArray[np.void] = cloud.copy()
+    _write_points(moved, cloud_points(cloud) @ rotation.T + transform[:3, 3], covariance)
+    return moved
+
+
+def cloud_points(cloud: npt.NDArray[np.void]) -> Float64:
+    """(N, 3) points of a cloud, metres."""
+    return np.stack([cloud[name] for name in ("x", "y", "z")], axis=1).astype(np.float64)
+
+
+def cloud_covariance(cloud: npt.NDArray[np.void]) -> Float64:
+    """(N, 3, 3) covariances of a cloud, metres^2."""
+    order = ("cxx", "cxy", "cxz", "cxy", "cyy", "cyz", "cxz", "cyz", "czz")
+    return np.stack([cloud[name] for name in order], axis=1).astype(np.float64).reshape(-1, 3, 3)
+
+
+def _write_points(cloud: npt.NDArray[np.void], point: Float64, covariance: Float64) -> None:
+    cloud["x"], cloud["y"], cloud["z"] = point.T
+    for name, row, column in (("cxx", 0, 0), ("cxy", 0, 1), ("cxz", 0, 2), ("cyy", 1, 1), ("cyz", 1, 2), ("czz", 2, 2)):
+        cloud[name] = covariance[:, row, column]
