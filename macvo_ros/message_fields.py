@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from macvo_ros.estimate import Estimate, Landmarks, RelativeMotion
 from macvo_ros.frame import Image
+from macvo_ros.se3 import log_so3, quaternion, skew
 from macvo_ros.status import Status
 
 Float64 = npt.NDArray[np.float64]
@@ -67,7 +68,7 @@ def odometry_fields(estimate: Estimate) -> OdometryFields:
         velocity_covariance = twist_covariance(relative, estimate.elapsed)
     return OdometryFields(
         position=estimate.pose[:3, 3].copy(),
-        orientation=quaternion_from_matrix(estimate.pose[:3, :3]),
+        orientation=quaternion(estimate.pose[:3, :3]),
         pose_covariance=message_covariance(estimate.covariance),
         linear=linear,
         angular=angular,
@@ -88,14 +89,11 @@ def message_covariance(covariance: Float64) -> Float64:
 
 def twist(motion: Float64, elapsed: float) -> tuple[Float64, Float64]:
     """Constant body velocity (linear m/s, angular rad/s) that makes `motion` (4, 4) in `elapsed` seconds: Log / dt."""
-    rotation, translation = motion[:3, :3], motion[:3, 3]
-    x, y, z, w = quaternion_from_matrix(rotation)
-    sine = np.sqrt(x * x + y * y + z * z)
-    angle = 2.0 * np.arctan2(sine, w)
-    phi = np.array([x, y, z]) * (angle / sine if sine > 1e-12 else 2.0)
-    hat = _hat(phi)
+    phi, translation = log_so3(motion[:3, :3]), motion[:3, 3]
+    angle = float(np.linalg.norm(phi))
     half = 0.5 * angle
     curvature = 1 / 12 if angle < 1e-4 else (1 - half / np.tan(half)) / angle**2
+    hat = skew(phi)
     rho = translation - 0.5 * hat @ translation + curvature * hat @ hat @ translation
     return rho / elapsed, phi / elapsed
 
@@ -109,8 +107,8 @@ def twist_covariance(relative: RelativeMotion, elapsed: float) -> Float64:
     """
     rho, phi = twist(relative.motion, 1.0)
     ad = np.zeros((6, 6))
-    ad[:3, :3] = ad[3:, 3:] = _hat(phi)
-    ad[:3, 3:] = _hat(rho)
+    ad[:3, :3] = ad[3:, 3:] = skew(phi)
+    ad[:3, 3:] = skew(rho)
     squared = ad @ ad
     fourth = squared @ squared
     jacobian = np.eye(6) + ad / 2 + squared / 12 - fourth / 720 + fourth @ squared / 30240
@@ -119,31 +117,6 @@ def twist_covariance(relative: RelativeMotion, elapsed: float) -> Float64:
     to_twist = jacobian @ axes / elapsed
     covariance: Float64 = to_twist @ relative.covariance @ to_twist.T
     return covariance
-
-
-def _hat(vector: Float64) -> Float64:
-    """(3, 3) cross-product matrix."""
-    x, y, z = vector
-    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-
-
-def quaternion_from_matrix(rotation: Float64) -> Float64:
-    """(3, 3) rotation to a unit quaternion x y z w with w >= 0, accurate for every angle.
-
-    The largest eigenvector of the symmetric 4x4 of Bar-Itzhack, so a matrix that is orthonormal only to rounding
-    gives the nearest rotation.
-    """
-    (xx, xy, xz), (yx, yy, yz), (zx, zy, zz) = rotation
-    K = np.array(
-        [
-            [xx - yy - zz, yx + xy, zx + xz, zy - yz],
-            [yx + xy, yy - xx - zz, zy + yz, xz - zx],
-            [zx + xz, zy + yz, zz - xx - yy, yx - xy],
-            [zy - yz, xz - zx, yx - xy, xx + yy + zz],
-        ]
-    )
-    quaternion: Float64 = np.linalg.eigh(K / 3.0)[1][:, 3]
-    return quaternion if quaternion[3] >= 0 else -quaternion
 
 
 def split_stamp(stamp: int) -> tuple[int, int]:

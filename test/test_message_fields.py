@@ -23,7 +23,6 @@ from macvo_ros.message_fields import (
     keypoint_cloud,
     message_covariance,
     odometry_fields,
-    quaternion_from_matrix,
     split_stamp,
     transform_cloud,
     twist,
@@ -56,15 +55,6 @@ def estimate_of(relative=None, elapsed=0.0, pose=None, covariance=None, status=S
         relative_base=relative,
         elapsed=elapsed,
     )
-
-
-@given(vectors)
-def test_quaternion_is_the_same_rotation_at_every_angle(rotation_vector):
-    matrix = Rotation.from_rotvec(rotation_vector).as_matrix()
-    quaternion = quaternion_from_matrix(matrix)
-    assert quaternion[3] >= 0
-    assert np.linalg.norm(quaternion) == pytest.approx(1, abs=1e-12)
-    np.testing.assert_allclose(Rotation.from_quat(quaternion).as_matrix(), matrix, atol=1e-9)
 
 
 @settings(deadline=None)
