@@ -1,0 +1,36 @@
+"""Multi-head attention on flat tokens, and the cutting of a map into windows and back."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+
+
+def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, heads: int) -> torch.Tensor:
+    """Scaled dot-product attention: (..., N, C), (..., M, C), (..., M, D) to (..., N, D); C and D split over `heads`."""
+
+    def split(tokens: torch.Tensor) -> torch.Tensor:
+        return tokens.unflatten(-1, (heads, -1)).transpose(-2, -3)
+
+    attended = F.scaled_dot_product_attention(split(query), split(key), split(value))
+    return attended.transpose(-2, -3).flatten(-2)
+
+
+def pad_to_multiple(maps: torch.Tensor, multiple: int) -> torch.Tensor:
+    """Append zero rows and columns to (..., H, W, C) until both sides are multiples of `multiple`."""
+    height, width = maps.shape[-3], maps.shape[-2]
+    return F.pad(maps, (0, 0, 0, -width % multiple, 0, -height % multiple))
+
+
+def to_windows(maps: torch.Tensor, side: int) -> torch.Tensor:
+    """Cut (B, H, W, C), sides multiples of `side`, into (B, H/side * W/side, side * side, C)."""
+    batch, height, width, channels = maps.shape
+    windows = maps.view(batch, height // side, side, width // side, side, channels).transpose(2, 3)
+    return windows.reshape(batch, (height // side) * (width // side), side * side, channels)
+
+
+def from_windows(windows: torch.Tensor, side: int, height: int, width: int) -> torch.Tensor:
+    """Inverse of `to_windows`: back to (B, H, W, C) for a padded size of `height` x `width`."""
+    batch, _, _, channels = windows.shape
+    maps = windows.view(batch, height // side, width // side, side, side, channels).transpose(2, 3)
+    return maps.reshape(batch, height, width, channels)

@@ -1,0 +1,25 @@
+"""The sine code of pixel coordinates that the cost encoder and the decoder add to their queries and keys."""
+
+from __future__ import annotations
+
+import torch
+
+PI = 3.14
+"""The authors' networks were trained with 3.14, not with pi; a checkpoint only agrees with this value."""
+
+
+def sine_code(coordinates: torch.Tensor, dim: int) -> torch.Tensor:
+    """Code coordinates (..., 2) = (x, y), pixels, as (..., dim): sin x, cos x, sin y, cos y, each at dim/4 frequencies.
+
+    Frequency k is k * PI / 200 radians a pixel, k = 0 ... dim/4 - 1.
+    """
+    frequency = torch.arange(dim // 4, device=coordinates.device, dtype=torch.float32) * (PI / 200.0)
+    angle = coordinates.float()[..., None] * frequency
+    return torch.cat([angle.sin(), angle.cos()], dim=-1).flatten(-2)
+
+
+def pixel_grid(height: int, width: int, device: torch.device, step: float = 1.0, start: float = 0.0) -> torch.Tensor:
+    """Coordinates (height, width, 2) = (x, y) = start + step * (column, row)."""
+    y = torch.arange(height, device=device, dtype=torch.float32) * step + start
+    x = torch.arange(width, device=device, dtype=torch.float32) * step + start
+    return torch.stack([x[None, :].expand(height, width), y[:, None].expand(height, width)], dim=-1)
