@@ -1,0 +1,151 @@
+"""A stereo sequence kept as two lists of image files: what every reader in this folder returns."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.camera import StereoCamera
+from macvo_ros.errors import SequenceError
+from macvo_ros.frame import StereoFrame
+from macvo_ros.rectification import StereoRectifier
+
+Float64 = npt.NDArray[np.float64]
+Image = npt.NDArray[np.uint8]
+
+IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg")
+ASSUMED_PERIOD = 100_000_000
+"""Nanoseconds between frames where a dataset has no times: 10 Hz."""
+
+
+@dataclass(eq=False)
+class StereoImageFiles:
+    """Implements `Sequence`: images are read, and rectified where need be, when a frame is asked for.
+
+    left, right: image files, one per frame. rectifier: None where the files are rectified already.
+    stamps: (N,) int64 nanoseconds. ground_truth: (N, 4, 4) as `Sequence` says.
+    """
+
+    name: str
+    camera: StereoCamera
+    stamps: npt.NDArray[np.int64]
+    ground_truth: Float64 | None
+    left: tuple[Path, ...]
+    right: tuple[Path, ...]
+    rectifier: StereoRectifier | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.left)
+        if count == 0:
+            raise SequenceError(f"{self.name}: there are no frames; check the path and the frame range")
+        truth = count if self.ground_truth is None else len(self.ground_truth)
+        if not len(self.right) == len(self.stamps) == truth == count:
+            raise SequenceError(
+                f"{self.name}: {count} left images, {len(self.right)} right images, {len(self.stamps)} times and "
+                f"{truth} ground truth poses; expected as many of each"
+            )
+        backwards = np.flatnonzero(np.diff(self.stamps) <= 0)
+        if backwards.size:
+            at = int(backwards[0])
+            raise SequenceError(
+                f"{self.name}: times must increase, but frame {at + 1} ({self.stamps[at + 1]} ns) does not come after "
+                f"frame {at} ({self.stamps[at]} ns)"
+            )
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def __getitem__(self, index: int) -> StereoFrame:
+        left, right = (read_image(files[index]) for files in (self.left, self.right))
+        for path, image in ((self.left[index], left), (self.right[index], right)):
+            # A rectified view has the size of the raw images, so one check serves both.
+            if image.shape[:2] != (self.camera.height, self.camera.width):
+                raise SequenceError(
+                    f"{path} is {image.shape[1]}x{image.shape[0]} but the calibration is for "
+                    f"{self.camera.width}x{self.camera.height}; use the calibration of these images"
+                )
+        if self.rectifier is not None:
+            left, right = self.rectifier.apply(left, right)
+        return StereoFrame(left, right, int(self.stamps[index]), self.camera)
+
+    def sliced(self, frames: tuple[int | None, int | None] | None, step: int = 1) -> StereoImageFiles:
+        """Frames A to B (not included) as in a Python slice, every `step`-th of them."""
+        if step < 1:
+            raise SequenceError(f"step must be at least 1, got {step}")
+        part = slice(*(frames or (None, None)), step)
+        if not self.left[part]:
+            asked = ":".join("" if end is None else str(end) for end in frames or (None, None))
+            raise SequenceError(f"{self.name} has {len(self)} frames, none of them in {asked}; choose another range")
+        return self._taking(part)
+
+    def between(self, first: int, last: int) -> StereoImageFiles:
+        """Frames first to last, both included."""
+        return self._taking(slice(first, last + 1))
+
+    def _taking(self, part: slice) -> StereoImageFiles:
+        truth = None if self.ground_truth is None else self.ground_truth[part]
+        return replace(self, left=self.left[part], right=self.right[part], stamps=self.stamps[part], ground_truth=truth)
+
+
+def read_image(path: Path) -> Image:
+    """(H, W) grey or (H, W, 3) RGB of a png or jpg file, uint8 (16-bit images lose their low byte)."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise SequenceError(f"{path}: cannot read the image ({error.strerror or error})") from None
+    ends = data.rstrip(b"\0")[-64:]
+    if (data.startswith(b"\x89PNG") and b"IEND" not in ends) or (
+        data.startswith(b"\xff\xd8") and b"\xff\xd9" not in ends
+    ):
+        raise SequenceError(f"{path}: the image is cut short; copy it again")
+    try:
+        flags = cv2.IMREAD_ANYCOLOR | cv2.IMREAD_IGNORE_ORIENTATION
+        image = cv2.imdecode(np.frombuffer(data, np.uint8), flags) if data else None
+    except cv2.error:
+        image = None
+    if image is None or image.size == 0:
+        raise SequenceError(f"{path}: not an image that can be read ({len(data)} bytes); copy it again")
+    return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB) if image.ndim == 3 else image)
+
+
+def list_images(folder: Path) -> dict[tuple[int | str, ...], Path]:
+    """The images of a folder by the numbers in their names (the name where it has none), in order of those."""
+    try:
+        files = [path for path in folder.iterdir() if path.suffix.lower() in IMAGE_SUFFIXES and path.name[0] != "."]
+    except OSError as error:
+        raise SequenceError(f"{folder}: cannot list the images ({error.strerror or error})") from None
+    found: dict[tuple[int | str, ...], Path] = {}
+    for path in files:
+        key: tuple[int | str, ...] = tuple(int(n) for n in re.findall(r"[0-9]+", path.stem)) or (path.stem,)
+        if key in found:
+            raise SequenceError(f"{found[key]} and {path.name} have the same number; keep one of them")
+        found[key] = path
+    try:
+        return dict(sorted(found.items()))
+    except TypeError:
+        raise SequenceError(f"{folder}: some image names hold numbers and some do not; number them all") from None
+
+
+def pair_images(left: Path, right: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """The images of two folders whose numbers agree, in order; a missing partner is an error that names it."""
+    lefts, rights = list_images(left), list_images(right)
+    if not lefts:
+        raise SequenceError(f"{left}: expected png or jpg images, found none")
+    alone = next((path for key, path in lefts.items() if key not in rights), None)
+    alone = alone or next((path for key, path in rights.items() if key not in lefts), None)
+    if alone is not None:
+        raise SequenceError(
+            f"{alone} has no partner in {right if alone.parent == left else left} ({len(lefts)} left and {len(rights)} "
+            "right images); complete or remove it"
+        )
+    return tuple(lefts.values()), tuple(rights[key] for key in lefts)
+
+
+def assumed_stamps(count: int) -> npt.NDArray[np.int64]:
+    """(count,) nanoseconds at 10 Hz from 0, for datasets without times."""
+    return np.arange(count, dtype=np.int64) * ASSUMED_PERIOD

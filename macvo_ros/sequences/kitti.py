@@ -1,0 +1,54 @@
+"""KITTI odometry: rectified street scenes, grey (`image_0 image_1`) or colour (`image_2 image_3`)."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+
+from macvo_ros.calibration import load_kitti_calibration, read_kitti_projections
+from macvo_ros.errors import SequenceError
+from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, pair_images, read_image
+from macvo_ros.sequences.tum import read_kitti_poses, read_times
+
+_log = logging.getLogger(__name__)
+
+
+def open_kitti(path: str | Path) -> StereoImageFiles:
+    """Open a KITTI odometry sequence.
+
+    path: one sequence's folder (`.../sequences/00`), or the folder that holds `sequences/` if there is only one. The
+    poses are looked for in `poses/00.txt` beside `sequences/`. They are those of camera 0; for the colour pair they
+    are moved to camera 2.
+    """
+    folder = Path(path)
+    if (folder / "sequences").is_dir():
+        found = sorted(entry for entry in (folder / "sequences").iterdir() if entry.is_dir())
+        if len(found) != 1:
+            listed = ", ".join(entry.name for entry in found) or "none"
+            raise SequenceError(f"{folder} holds sequences {listed}; say which one (sequence)")
+        folder = found[0]
+    pair = next((pair for pair in ((0, 1), (2, 3)) if (folder / f"image_{pair[0]}").is_dir()), None)
+    if pair is None:
+        raise SequenceError(f"{folder}: expected image_0/ and image_1/, or image_2/ and image_3/")
+    left, right = pair_images(*(folder / f"image_{number}" for number in pair))
+    height, width = read_image(left[0]).shape[:2]
+    names = [f"P{number}" for number in pair]
+    camera = load_kitti_calibration(folder / "calib.txt", width, height, *names)
+    stamps = assumed_stamps(len(left))
+    if (folder / "times.txt").exists():
+        stamps = read_times(folder / "times.txt")
+    else:
+        _log.warning("%s: there is no times.txt, 10 Hz is assumed", folder)
+    resolved = folder.resolve()
+    poses = resolved.parent.parent / "poses" / f"{resolved.name}.txt"
+    truth = None
+    if poses.exists():
+        P = read_kitti_projections(folder / "calib.txt")[names[0]]
+        camera0_from_left = np.eye(4)
+        camera0_from_left[:3, 3] = -np.linalg.solve(P[:, :3], P[:, 3])
+        truth = read_kitti_poses(poses) @ camera0_from_left
+        if len(truth) != len(left):
+            raise SequenceError(f"{poses} has {len(truth)} poses for {len(left)} images; complete or remove it")
+    return StereoImageFiles(f"kitti {resolved.name}", camera, stamps, truth, left, right)

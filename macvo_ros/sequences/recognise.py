@@ -1,0 +1,81 @@
+"""Which layout a folder has, and opening it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from macvo_ros.errors import SequenceError
+from macvo_ros.sequences.euroc import mav_folder, open_euroc
+from macvo_ros.sequences.folder import open_folder
+from macvo_ros.sequences.image_files import StereoImageFiles
+from macvo_ros.sequences.kitti import open_kitti
+from macvo_ros.sequences.sequence import Sequence
+from macvo_ros.sequences.tartanair import open_tartanair, tartanair_layout
+
+LAYOUTS = ("tartanair", "euroc", "kitti", "folder")
+"""Names of the layouts `open_sequence` knows."""
+
+_OPEN: dict[str, Callable[[Path], StereoImageFiles]] = {
+    "tartanair": open_tartanair,
+    "euroc": open_euroc,
+    "kitti": open_kitti,
+    "folder": open_folder,
+}
+
+
+def recognise(path: str | Path) -> str | None:
+    """The layout of a sequence folder by the folders in it, None if it has none of them."""
+    path = Path(path)
+    if tartanair_layout(path) is not None:
+        return "tartanair"
+    if mav_folder(path) is not None:
+        return "euroc"
+    if any((path / name).is_dir() for name in ("sequences", "image_0", "image_2")):
+        return "kitti"
+    if (path / "left").is_dir() and (path / "right").is_dir():
+        return "folder"
+    return None
+
+
+def open_sequence(
+    path: str | Path,
+    layout: str | None = None,
+    sequence: str | None = None,
+    frames: tuple[int | None, int | None] | None = None,
+    step: int = 1,
+) -> Sequence:
+    """Open a stereo sequence on disk.
+
+    path: the sequence's folder; for KITTI also the folder that holds `sequences/`.
+    layout: one of LAYOUTS; recognised when None.
+    sequence: which one, where `path` holds several: a KITTI sequence ("00") or the name of a folder in `path`.
+    frames: (A, B) as in a Python slice: from A up to but without B, counted from the end when negative.
+    step: every Nth of those frames.
+    """
+    path = Path(path)
+    if layout is not None and layout not in LAYOUTS:
+        raise SequenceError(f"layout {layout!r} is not known; expected one of {', '.join(LAYOUTS)}")
+    if not path.is_dir():
+        raise SequenceError(f"{path} is not a folder; give the folder of a sequence")
+    if sequence is not None:
+        inside = path / "sequences" / sequence
+        folder = inside if (path / "sequences").is_dir() else path / sequence
+        if not folder.is_dir() or not sequence:
+            raise SequenceError(f"{path} has no sequence {sequence!r}; found {_folders(folder.parent)}")
+        path = folder
+    layout = layout or recognise(path)
+    if layout is None:
+        raise SequenceError(
+            f"{path} is none of the known layouts: tartanair (image_left/ or image_lcam_front/), euroc (mav0/), kitti "
+            f"(sequences/ or image_0/), folder (left/ right/ calib.yaml); found {_folders(path)}"
+        )
+    return _OPEN[layout](path).sliced(frames, step)
+
+
+def _folders(path: Path) -> str:
+    """Names of the folders in `path`, for an error."""
+    if not path.is_dir():
+        return "nothing"
+    names = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
+    return ", ".join(names[:12]) + (", ..." if len(names) > 12 else "") or "no folders"

@@ -1,0 +1,76 @@
+"""TartanAir, version 1 and 2: rendered stereo with exact poses, depth and flow.
+
+Version 1: `image_left/000000_left.png image_right/ pose_left.txt`, 640x480. Version 2: `image_lcam_front/
+image_rcam_front/ pose_lcam_front.txt`, 640x640. Both: fx = fy = 320, cx = width / 2, cy = height / 2, baseline
+0.25 m. The dataset has no times: 10 Hz is assumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from macvo_ros.camera import StereoCamera
+from macvo_ros.errors import SequenceError
+from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, pair_images, read_image
+from macvo_ros.sequences.poses import NED_FROM_OPTICAL, poses_from_quaternions
+from macvo_ros.sequences.text_rows import number_rows, text_rows
+
+
+@dataclass(frozen=True)
+class TartanAirLayout:
+    """Names of one version's folders, and its image size."""
+
+    left: str
+    right: str
+    poses: str
+    depth: str
+    flow: str
+    width: int
+    height: int
+
+    @property
+    def camera(self) -> StereoCamera:
+        """The camera every TartanAir sequence of this version was rendered with."""
+        return StereoCamera(320.0, 320.0, self.width / 2, self.height / 2, 0.25, self.width, self.height)
+
+
+LAYOUTS = (
+    TartanAirLayout("image_left", "image_right", "pose_left.txt", "depth_left", "flow", 640, 480),
+    TartanAirLayout(
+        "image_lcam_front",
+        "image_rcam_front",
+        "pose_lcam_front.txt",
+        "depth_lcam_front",
+        "flow_lcam_front",
+        640,
+        640,
+    ),
+)
+
+
+def tartanair_layout(path: Path) -> TartanAirLayout | None:
+    """Which version a trajectory folder (`.../P000`) is, None if neither."""
+    return next((layout for layout in LAYOUTS if (path / layout.left).is_dir()), None)
+
+
+def open_tartanair(path: str | Path) -> StereoImageFiles:
+    """Open one trajectory folder. Poses (NED, x forward) become those of the left optical frame in the same world."""
+    path = Path(path)
+    layout = tartanair_layout(path)
+    if layout is None:
+        raise SequenceError(f"{path}: expected image_left/ (TartanAir v1) or image_lcam_front/ (v2)")
+    left, right = pair_images(path / layout.left, path / layout.right)
+    height, width = read_image(left[0]).shape[:2]
+    camera = layout.camera
+    if width * camera.height != height * camera.width:
+        raise SequenceError(f"{left[0]} is {width}x{height}; expected the shape of {camera.width}x{camera.height}")
+    truth = None
+    if (path / layout.poses).exists():
+        file = path / layout.poses
+        rows = number_rows(file, text_rows(file), 7)
+        truth = poses_from_quaternions(rows[:, :3], rows[:, 3:]) @ NED_FROM_OPTICAL
+    camera = camera if width == camera.width else camera.resized(width, height)
+    parts = [part for part in path.resolve().parts[-3:] if part not in ("Easy", "Hard")]
+    name = "tartanair " + "/".join(parts[-2:])
+    return StereoImageFiles(name, camera, assumed_stamps(len(left)), truth, left, right)

@@ -1,0 +1,37 @@
+"""Text files of columns, read with errors that name the line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.errors import SequenceError
+
+Row = tuple[int, list[str]]
+
+
+def text_rows(path: str | Path) -> list[Row]:
+    """Line number and columns of every line that is not empty or a # comment; commas count as blanks."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SequenceError(f"{path}: cannot read the file ({error})") from None
+    lines = ((number, line.replace(",", " ").split()) for number, line in enumerate(text.splitlines(), 1))
+    return [(number, columns) for number, columns in lines if columns and not columns[0].startswith("#")]
+
+
+def number_rows(path: str | Path, rows: list[Row], columns: int) -> npt.NDArray[np.float64]:
+    """(N, columns) finite numbers of `rows`; `path` is for the error."""
+    values = np.empty((len(rows), columns))
+    for i, (line, row) in enumerate(rows):
+        if len(row) != columns:
+            raise SequenceError(f"{path}, line {line}: expected {columns} numbers, got {len(row)}")
+        try:
+            values[i] = [float(text) for text in row]
+        except ValueError:
+            values[i] = np.nan
+        if not np.isfinite(values[i]).all():
+            raise SequenceError(f"{path}, line {line}: expected finite numbers, got {' '.join(row)[:80]!r}")
+    return values
