@@ -1,0 +1,1 @@
+"""Recorded bags, read and written without a ROS installation."""

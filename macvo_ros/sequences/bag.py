@@ -1,0 +1,241 @@
+"""A stereo sequence inside a recorded bag: every frame, in order, however long the odometry takes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.bags.bag import Bag, Message
+from macvo_ros.bags.pairing import nearest_gap, pair_stamps
+from macvo_ros.bags.stereo_topics import COMPRESSED_IMAGE, StereoTopics, find_stereo_topics
+from macvo_ros.calibration import load_calibration
+from macvo_ros.camera_info import CameraInfo, StereoInput
+from macvo_ros.errors import SequenceError
+from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.image_decoding import decode_compressed, decode_image
+from macvo_ros.rectification import RawStereoCalibration
+from macvo_ros.sequences.poses import poses_from_quaternions
+
+Int64 = npt.NDArray[np.int64]
+
+GROUND_TRUTH_TOPIC = "/ground_truth/pose"
+"""geometry_msgs/PoseStamped of the left rectified optical frame, as `macvo bag --convert` writes it."""
+
+STAMP_DISORDER = 1_000_000_000
+"""Nanoseconds by which stamps may go back (late messages are put in order); more is another recording in the bag."""
+
+SCAN_AHEAD = 50
+"""Frames that are skipped by reading on; a longer jump seeks."""
+
+
+@dataclass(frozen=True)
+class BagOptions:
+    """How to read a bag; None finds out.
+
+    tolerance: nanoseconds between the stamps of left and right that still make a pair, 0 for equal stamps.
+    rectify: whether the images are raw and need rectification.
+    """
+
+    left: str | None = None
+    right: str | None = None
+    left_info: str | None = None
+    right_info: str | None = None
+    calibration: Path | None = None
+    rectify: bool | None = None
+    tolerance: int = 0
+
+
+class BagSequence:
+    """Implements `Sequence` over a bag. The first pass reads stamps only; images are decoded when asked for.
+
+    topics: where the images are. input: the calibration in use. frame_id: of the left image.
+    notes: sentences about what was found, chosen or left out, for the user.
+    """
+
+    def __init__(self, path: str | Path, options: BagOptions | None = None) -> None:
+        """Open the bag at `path`, find its stereo pair, pair the stamps and read the calibration."""
+        self.path = Path(path)
+        options = options or BagOptions()
+        self.name = f"bag {self.path.name}"
+        self.bag = Bag(self.path)
+        try:
+            known = self.bag.topics
+            self.topics: StereoTopics = find_stereo_topics(
+                known,
+                left=options.left,
+                right=options.right,
+                left_info=options.left_info,
+                right_info=options.right_info,
+            )
+            self._types = {name: known[name].type for name in known}
+            self.notes: list[str] = []
+            self._read_index(options.tolerance)
+            self.notes += self.bag.damage  # known after the whole bag was read once
+            self.input = self._calibrate(options)
+        except BaseException:
+            self.bag.close()
+            raise
+        self.camera = self.input.camera
+        self._stream: Iterator[Message] | None = None
+        self._last = -1
+        self._held: dict[tuple[str, int], Message] = {}
+
+    def close(self) -> None:
+        """Close the bag."""
+        self.bag.close()
+
+    def __enter__(self) -> BagSequence:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    def __getitem__(self, index: int) -> StereoFrame:
+        """Frame `index`; ImageError where its images cannot be decoded."""
+        index = range(len(self))[index]
+        left, right = (self._decode(message) for message in self._messages(index))
+        return self.input.frame(left, right, int(self.stamps[index]))
+
+    def sliced(self, frames: tuple[int | None, int | None] | None, step: int = 1) -> BagSequence:
+        """Frames A to B (not included) as in a Python slice, every `step`-th of them; shares the open bag."""
+        if step < 1:
+            raise SequenceError(f"step must be at least 1, got {step}")
+        part = slice(*(frames or (None, None)), step)
+        if not self.stamps[part].size:
+            asked = ":".join("" if end is None else str(end) for end in frames or (None, None))
+            raise SequenceError(f"{self.name} has {len(self)} frames, none of them in {asked}; choose another range")
+        taken = copy.copy(self)
+        taken._take(self.stamps[part], self._right_stamps[part])
+        taken.ground_truth = None if self.ground_truth is None else self.ground_truth[part]
+        taken._stream, taken._last, taken._held = None, -1, {}
+        return taken
+
+    def _take(self, left: Int64, right: Int64) -> None:
+        self.stamps, self._right_stamps = left, right
+        self._frame_of = {(self.topics.left, int(stamp)): index for index, stamp in enumerate(left)}
+        self._frame_of.update({(self.topics.right, int(stamp)): index for index, stamp in enumerate(right)})
+
+    def _messages(self, index: int) -> tuple[Message, Message]:
+        """The two messages of a frame. Asking for frames in order reads the bag once, front to back."""
+        keys = (self.topics.left, int(self.stamps[index])), (self.topics.right, int(self._right_stamps[index]))
+        if self._stream is None or not self._last < index <= self._last + SCAN_AHEAD:
+            start = min(self._recorded[key] for key in keys)
+            self._stream, self._held = self.bag.messages((self.topics.left, self.topics.right), start), {}
+        self._last = index
+        self._held = {key: message for key, message in self._held.items() if self._frame_of[key] >= index}
+        while not all(key in self._held for key in keys):
+            message = next(self._stream, None)
+            if message is None:
+                raise SequenceError(f"{self.path}: frame {index} is gone; did the file change while it was read?")
+            key = (message.topic, self.bag.stamp(message.raw))
+            if self._frame_of.get(key, -1) >= index:
+                self._held.setdefault(key, message)
+        return self._held[keys[0]], self._held[keys[1]]
+
+    def _decode(self, message: Message) -> Image:
+        fields = self.bag.deserialize(message.raw, self._types[message.topic])
+        if self._types[message.topic] == COMPRESSED_IMAGE:
+            return decode_compressed(fields.data, fields.format)
+        return decode_image(fields.data, fields.encoding, fields.height, fields.width, fields.step, fields.is_bigendian)
+
+    def _read_index(self, tolerance: int) -> None:
+        """One pass over the bag: stamps of the images, camera_info, ground truth."""
+        topics = self.topics
+        images = {topics.left: {}, topics.right: {}}  # type: dict[str, dict[int, int]]
+        infos: dict[str, Message] = {}
+        truth: dict[int, Message] = {}
+        self.frame_id = ""
+        repeated = 0
+        latest: dict[str, int] = {}
+        wanted = {topics.left, topics.right, topics.left_info, topics.right_info, GROUND_TRUTH_TOPIC} - {None}
+        for message in self.bag.messages([name for name in wanted if name]):
+            stamp = self.bag.stamp(message.raw)
+            if message.topic in images:
+                if stamp < latest.get(message.topic, stamp) - STAMP_DISORDER:
+                    raise SequenceError(
+                        f"{self.path}: stamps on {message.topic} go back by "
+                        f"{(latest[message.topic] - stamp) / 1e9:.1f} s: the bag holds more than one run; split it first"
+                    )
+                if stamp in images[message.topic]:
+                    repeated += 1
+                    continue
+                if message.topic == topics.left and not images[topics.left]:
+                    header = self.bag.deserialize(message.raw, self._types[message.topic]).header
+                    self.frame_id = str(header.frame_id)
+                latest[message.topic] = max(stamp, latest.get(message.topic, stamp))
+                images[message.topic][stamp] = message.recorded
+            elif message.topic == GROUND_TRUTH_TOPIC:
+                truth[stamp] = message
+            else:
+                first = infos.setdefault(message.topic, message)
+                if first.raw[12:] != message.raw[12:]:  # all but the stamp
+                    raise SequenceError(
+                        f"{self.path}: the calibration on {message.topic} changes during the bag; split it first"
+                    )
+        left, right = (np.array(sorted(images[name]), dtype=np.int64) for name in (topics.left, topics.right))
+        self._pair(left, right, tolerance)
+        if repeated:
+            self.notes.append(f"{repeated} images repeat the stamp of another and were left out")
+        self._recorded = {(name, stamp): at for name, stamps in images.items() for stamp, at in stamps.items()}
+        self._infos = {
+            name: CameraInfo.from_message(self.bag.deserialize(message.raw, self._types[name]))
+            for name, message in infos.items()
+        }
+        self.ground_truth = self._truth(truth)
+
+    def _pair(self, left: Int64, right: Int64, tolerance: int) -> None:
+        first, second = pair_stamps(left, right, tolerance)
+        if not first.size:
+            if not left.size or not right.size:
+                raise SequenceError(
+                    f"{self.path}: {left.size} left and {right.size} right images; expected some of each"
+                )
+            gap = nearest_gap(left, right) / 1e6
+            raise SequenceError(
+                f"{self.path}: no left and right image ({self.topics.left}, {self.topics.right}) share a stamp; they are "
+                f"{gap:.3f} ms apart: allow it by --approximate-sync {gap * 1.5:.0f}"
+            )
+        self._take(left[first], right[second])
+        for side, alone in (("left", left.size - first.size), ("right", right.size - first.size)):
+            if alone:
+                self.notes.append(f"{alone} {side} images have no partner and were left out")
+
+    def _truth(self, messages: dict[int, Message]) -> npt.NDArray[np.float64] | None:
+        """(N, 4, 4) ground truth where the bag has it for each frame."""
+        if not all(int(stamp) in messages for stamp in self.stamps):
+            return None
+        fields = [self.bag.deserialize(messages[int(s)].raw, self._types[GROUND_TRUTH_TOPIC]).pose for s in self.stamps]
+        positions = np.array([[p.position.x, p.position.y, p.position.z] for p in fields])
+        turns = np.array([[p.orientation.x, p.orientation.y, p.orientation.z, p.orientation.w] for p in fields])
+        return poses_from_quaternions(positions, turns)
+
+    def _calibrate(self, options: BagOptions) -> StereoInput:
+        if options.calibration is not None:
+            calibration = load_calibration(options.calibration)
+            raw = isinstance(calibration, RawStereoCalibration)
+            if options.rectify is not None and options.rectify != raw:
+                kind = "raw" if raw else "rectified"
+                raise SequenceError(
+                    f"{options.calibration} describes {kind} images, but the contrary was asked for; drop --rectify or "
+                    "--no-rectify, or give the other calibration"
+                )
+            return StereoInput.from_calibration(calibration)
+        infos = [self._infos.get(name or "") for name in (self.topics.left_info, self.topics.right_info)]
+        left, right = infos
+        if left is None or right is None:
+            raise SequenceError(
+                f"{self.path} has no camera_info for {self.topics.left if left is None else self.topics.right}; give the "
+                "calibration by --calibration FILE (EuRoC: config/euroc_calibration.yaml of this package)"
+            )
+        rectify = options.rectify if options.rectify is not None else not self.topics.rectified
+        if options.rectify is None and rectify:
+            self.notes.append(f"{self.topics.left} looks unrectified: rectifying by its camera_info")
+        return StereoInput.from_camera_info(left, right, rectify=rectify)
