@@ -76,10 +76,12 @@ class ReferenceConfig:
 class MotionPriorConfig:
     """What the robot may have done while nothing was measured; sets the covariance of a lost stretch."""
 
-    acceleration: float = setting(3.0, "One-sigma unknown acceleration, m/s^2.", low=1e-3, high=1000.0)
-    angular_acceleration: float = setting(
-        3.0, "One-sigma unknown angular acceleration, rad/s^2.", low=1e-3, high=1000.0
+    acceleration: float = setting(5.0, "One-sigma unknown acceleration, m/s^2.", low=1e-3, high=1000.0)
+    angular_acceleration: float = setting(10.0, "The same in rotation, rad/s^2.", low=1e-3, high=1000.0)
+    speed: float = setting(
+        5.0, "One-sigma unknown speed, m/s; bounds the growth while nothing is seen.", low=1e-3, high=1000.0
     )
+    angular_speed: float = setting(3.0, "The same in rotation, rad/s.", low=1e-3, high=1000.0)
 
 
 @dataclass(frozen=True)

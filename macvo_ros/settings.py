@@ -28,7 +28,7 @@ def setting(
     choices: tuple[str, ...] | None = None,
     live: bool = False,
 ) -> Any:
-    """Declare one setting: its default, one sentence about it, what it may be, and whether it may change at run time."""
+    """Declare one setting: its default, one sentence about it, what it may be, whether it may change live."""
     return field(default=default, metadata={"doc": doc, "low": low, "high": high, "choices": choices, "live": live})
 
 

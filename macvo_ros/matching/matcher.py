@@ -9,7 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from macvo_ros.config import Config
+from macvo_ros.error_correlation import ErrorCorrelation
+from macvo_ros.errors import ConfigError
 from macvo_ros.frame import StereoFrame
+from macvo_ros.interpolation import bilinear
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +71,40 @@ class Matcher(Protocol):
     """
 
     device: torch.device
+    disparity_correlation: ErrorCorrelation
+    """How the errors of neighbouring pixels' disparities are related."""
+    flow_correlation: ErrorCorrelation
 
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """Disparity of `current`, and flow from `reference` (if any) to it."""
         ...
 
+    def refine(
+        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
+    ) -> PointMatches:
+        """Improve the matches at keypoints; a matcher with nothing to add returns `points`."""
+        ...
+
     def reset(self) -> None:
         """Forget cached frames."""
         ...
+
+
+def look_up(pixel: npt.NDArray[np.float64], reference: Match, current: Match) -> PointMatches:
+    """Read dense matches at (N, 2) keypoints of the reference, and in the current frame where they went."""
+    assert current.flow is not None
+    assert current.flow_var is not None
+    d, d_var = bilinear((reference.disparity, reference.disparity_var), pixel)
+    u, v, u_var, v_var = bilinear((*current.flow, *current.flow_var), pixel)
+    flow = np.column_stack((u, v))
+    matched, matched_var = bilinear((current.disparity, current.disparity_var), pixel + flow)
+    return PointMatches(pixel, d, d_var, flow, np.column_stack((u_var, v_var)), matched, matched_var)
+
+
+def make_matcher(config: Config) -> Matcher:
+    """The matcher that the configuration names."""
+    if config.matcher == "classic":
+        from macvo_ros.matching.classic import ClassicMatcher
+
+        return ClassicMatcher(config.classic)
+    raise ConfigError(f"matcher: expected classic, got {config.matcher!r}")

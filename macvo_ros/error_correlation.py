@@ -1,0 +1,112 @@
+"""Matching errors of neighbouring pixels are alike, so N keypoints are worth less than N independent ones.
+
+Model: the error of a dense map (disparity, or one axis of flow) at pixels x and y, in units of its own sigma, has
+correlation
+
+    k(x, y) = share * exp(-|x - y| / length)      and 1 at x = y.
+
+With e = sum_i g_i s_i xi_i (g_i: the solver's gain, s_i: what one sigma of the map's error does to the residual of
+point i, xi_i: that error in sigmas), the covariance of the motion error e is sum_ij (g_i s_i) k_ij (g_j s_j)^T: a
+sandwich estimate. The same kernel says how the errors of two motions that share a frame's disparity map are related.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.camera import StereoCamera
+from macvo_ros.covariance import rays
+from macvo_ros.pose_solver import PoseSolution
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ErrorCorrelation:
+    """share: correlation of two neighbouring pixels' errors, 0 to 1; length: pixels over which it falls to 1/e."""
+
+    share: float
+    length: float
+
+    def kernel(self, x: Float64, y: Float64) -> Float64:
+        """(N, 2) and (M, 2) pixels to (N, M) correlations; coincident pixels count as neighbours."""
+        distance2 = (x[:, None, 0] - y[None, :, 0]) ** 2 + (x[:, None, 1] - y[None, :, 1]) ** 2
+        return np.asarray(self.share * np.exp(-np.sqrt(distance2) / self.length))
+
+
+@dataclass(frozen=True, eq=False)
+class DisparitySensitivity:
+    """What a frame's disparity errors, in sigmas, do to a motion: columns (6, N), at pixels (N, 2) of that frame."""
+
+    columns: Float64
+    pixel: Float64
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorSources:
+    """One-sigma effect of each source of error on the motion, (6, N) each, and where it was read.
+
+    Independent of each other; each correlated over the image by its kernel.
+    """
+
+    reference_disparity: DisparitySensitivity
+    current_disparity: DisparitySensitivity
+    flow: tuple[Float64, Float64]
+
+    def excess(self, disparity: ErrorCorrelation, flow: ErrorCorrelation) -> Float64:
+        """(6, 6) covariance of the motion beyond that of independent points: sum over i != j of the sandwich."""
+        total = np.zeros((6, 6))
+        for source in (self.reference_disparity, self.current_disparity):
+            total += _off_diagonal(source.columns, disparity.kernel(source.pixel, source.pixel))
+        kernel = flow.kernel(self.reference_disparity.pixel, self.reference_disparity.pixel)
+        for columns in self.flow:
+            total += _off_diagonal(columns, kernel)
+        return total
+
+
+def error_sources(
+    camera: StereoCamera,
+    solution: PoseSolution,
+    reference_pixel: Float64,
+    reference_depth_var: Float64,
+    current_pixel: Float64,
+    current_depth: Float64,
+    current_depth_var: Float64,
+    flow_var: Float64,
+) -> ErrorSources:
+    """Columns gain_i @ s_i of each source. Pixels (N, 2), depths and their variances (N,) metres, flow_var (N, 2)."""
+    gain = solution.gain
+    rotated = gain @ solution.motion[:3, :3]
+    reference = _apply(gain, np.sqrt(reference_depth_var)[:, None] * rays(camera, reference_pixel))
+    current = -_apply(rotated, np.sqrt(current_depth_var)[:, None] * rays(camera, current_pixel))
+    u = -rotated[:, :, 0].T * (np.sqrt(flow_var[:, 0]) * current_depth / camera.fx)
+    v = -rotated[:, :, 1].T * (np.sqrt(flow_var[:, 1]) * current_depth / camera.fy)
+    return ErrorSources(
+        reference_disparity=DisparitySensitivity(reference, reference_pixel),
+        current_disparity=DisparitySensitivity(current, current_pixel),
+        flow=(u, v),
+    )
+
+
+def shared_frame_covariance(
+    earlier: DisparitySensitivity, later: DisparitySensitivity, correlation: ErrorCorrelation
+) -> Float64:
+    """(6, 6) covariance of the errors of two motions that share a frame: E[e_earlier e_later^T].
+
+    earlier: sensitivity of the motion *to* that frame, later: of the motion *from* it.
+    """
+    return np.asarray(earlier.columns @ correlation.kernel(earlier.pixel, later.pixel) @ later.columns.T)
+
+
+def _apply(gain: Float64, vectors: Float64) -> Float64:
+    """(N, 6, 3) gains on (N, 3) vectors to (6, N)."""
+    return np.asarray((gain @ vectors[:, :, None])[:, :, 0].T)
+
+
+def _off_diagonal(columns: Float64, kernel: Float64) -> Float64:
+    kernel = kernel.copy()
+    np.fill_diagonal(kernel, 0.0)
+    return np.asarray(columns @ kernel @ columns.T)

@@ -1,0 +1,34 @@
+"""Can anything be seen in this frame? Asked before matching, so that a black image is never tracked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from macvo_ros.frame import Image, StereoFrame
+
+_MIN_CONTRAST = 2.0
+"""Standard deviation of brightness below which an image shows nothing, grey levels."""
+_STRIDE = 4
+
+
+def why_unusable(frame: StereoFrame, previous: StereoFrame | None) -> str:
+    """A sentence if the frame cannot be tracked, else the empty string."""
+    for side, image in (("left", frame.left), ("right", frame.right)):
+        sample = image[::_STRIDE, ::_STRIDE]
+        contrast = float(sample.std())
+        if contrast < _MIN_CONTRAST:
+            brightness = float(sample.mean())
+            kind = "black" if brightness < 16 else "white" if brightness > 239 else "uniform"
+            return (
+                f"the {side} image is {kind} (contrast {contrast:.1f} of 255): lens covered, no light or exposure lost"
+            )
+    if previous is not None and same_image(frame.left, previous.left):
+        return (
+            "the left image is identical to the one before: the camera is frozen, or nothing moves and it has no noise"
+        )
+    return ""
+
+
+def same_image(a: Image, b: Image) -> bool:
+    """Whether two images agree to the last bit."""
+    return a is b or (a.shape == b.shape and bool(np.array_equal(a[::_STRIDE], b[::_STRIDE]) and np.array_equal(a, b)))

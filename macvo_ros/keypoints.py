@@ -1,0 +1,111 @@
+"""Keypoint selection (paper III-B): non-minimum suppression, geometry filter, uncertainty filter, even spread.
+
+Departures from the authors' code: the survivors are not drawn at random but taken cell by cell, the most certain
+first, so the same images always give the same keypoints and they cover the image; medians are taken on every fourth
+pixel of every fourth row (their sampling error is far below the factor 1.5 they are used with).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from macvo_ros.camera import StereoCamera
+from macvo_ros.config import KeypointConfig
+
+_MEDIAN_STRIDE = 4
+
+
+def select_keypoints(
+    disparity: torch.Tensor,
+    disparity_var: torch.Tensor,
+    flow: torch.Tensor,
+    flow_var: torch.Tensor,
+    camera: StereoCamera,
+    config: KeypointConfig,
+    seed: int = 0,
+) -> npt.NDArray[np.int64]:
+    """Choose keypoints in the reference left image.
+
+    disparity, disparity_var: (H, W) of the reference frame, pixels, pixels^2.
+    flow, flow_var: (2, H, W) from the reference to the current frame, pixels, pixels^2.
+    Returns (N, 2) integer pixels (u, v), N <= config.count, best spread first.
+    """
+    inverse_depth = (disparity - camera.disparity_offset).clamp_min(1e-3)  # times fx b: enough for comparisons
+    depth_var = disparity_var / inverse_depth**4
+    match_var = flow_var[0] + flow_var[1]
+    if config.selector == "random":
+        candidates = _random_pixels(disparity.shape[0], disparity.shape[1], config, seed)
+    else:
+        candidates = _local_minima(depth_var * match_var, config.nms)
+
+    u, v = candidates[:, 0], candidates[:, 1]
+    at = (torch.from_numpy(v).to(disparity.device), torch.from_numpy(u).to(disparity.device))
+    columns = torch.stack((inverse_depth[at], depth_var[at], match_var[at], flow[0][at], flow[1][at]))
+    d, z_var, m_var, du, dv = columns.cpu().numpy()
+
+    keep = _inside(u, v, config.border, camera) & _inside(u + du, v + dv, config.border, camera)
+    keep &= d >= config.min_disparity
+    if config.selector == "uncertainty":
+        # Sigma above max_uncertainty medians of sigma is variance above its square times the median variance.
+        factor = config.max_uncertainty**2
+        coarse = (slice(None, None, _MEDIAN_STRIDE),) * 2
+        keep &= z_var <= factor * float(depth_var[coarse].median())
+        keep &= m_var <= factor * float(match_var[coarse].median())
+        order = _spread(candidates[keep], z_var[keep] * m_var[keep], config.count, camera)
+        return candidates[keep][order]
+    return candidates[keep][: config.count]
+
+
+def _inside(u: npt.NDArray[Any], v: npt.NDArray[Any], border: int, camera: StereoCamera) -> npt.NDArray[np.bool_]:
+    # A border that would leave nothing of a small image shrinks to an eighth of it.
+    border = min(border, camera.width // 8, camera.height // 8)
+    inside = (u >= border) & (u <= camera.width - 1 - border) & (v >= border) & (v <= camera.height - 1 - border)
+    return np.asarray(inside)
+
+
+def _random_pixels(height: int, width: int, config: KeypointConfig, seed: int) -> npt.NDArray[np.int64]:
+    """More random pixels than are needed, for the filters after it."""
+    flat = np.random.default_rng(seed).choice(height * width, size=min(8 * config.count, height * width), replace=False)
+    return np.stack((flat % width, flat // width), axis=1).astype(np.int64)
+
+
+def _local_minima(quality: torch.Tensor, window: int) -> npt.NDArray[np.int64]:
+    """(M, 2) pixels (u, v) where the (H, W) map is the minimum of its window; ties broken by a fixed pattern."""
+    quality = quality * _tie_breaker(*quality.shape).to(quality.device)
+    if quality.device.type == "cpu":
+        image = quality.numpy()
+        minima = image == cv2.erode(image, np.ones((window | 1, window | 1), np.uint8))
+        v, u = np.nonzero(minima)
+    else:
+        pooled = -torch.nn.functional.max_pool2d(-quality[None, None], window | 1, stride=1, padding=(window | 1) // 2)
+        v, u = (axis.cpu().numpy() for axis in torch.nonzero(quality == pooled[0, 0], as_tuple=True))
+    return np.stack((u, v), axis=1).astype(np.int64)
+
+
+@lru_cache(maxsize=4)
+def _tie_breaker(height: int, width: int) -> torch.Tensor:
+    """(H, W) fixed factors within 1 +- 1e-3: where a floor makes variances equal, they decide, always alike."""
+    noise = np.random.default_rng(0).uniform(1 - 1e-3, 1 + 1e-3, (height, width))
+    return torch.from_numpy(noise.astype(np.float32))
+
+
+def _spread(
+    pixels: npt.NDArray[np.int64], quality: npt.NDArray[np.float32], count: int, camera: StereoCamera
+) -> npt.NDArray[np.int64]:
+    """Indices of at most `count` pixels: the best of each of about `count` square cells, then the second best, ..."""
+    side = max(1.0, (camera.width * camera.height / count) ** 0.5)
+    cell = (pixels[:, 1] // side).astype(np.int64) * int(camera.width / side + 1) + (pixels[:, 0] // side).astype(
+        np.int64
+    )
+    by_cell = np.lexsort((quality, cell))
+    ordered = cell[by_cell]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(ordered) else np.empty(0, np.int64)
+    lengths = np.diff(np.r_[starts, len(ordered)])
+    rank = np.arange(len(ordered)) - np.repeat(starts, lengths)
+    return by_cell[np.lexsort((quality[by_cell], rank))][:count]

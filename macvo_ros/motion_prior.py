@@ -1,0 +1,58 @@
+"""What a robot may have done between two frames, before anything is measured."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.config import MotionPriorConfig
+from macvo_ros.pose_solver import MotionPrior
+from macvo_ros.se3 import exp_so3, log_so3, transform
+
+Float64 = npt.NDArray[np.float64]
+
+
+class ConstantVelocity:
+    """Predicts motions from the last measured velocity, with a covariance that grows with the time since then."""
+
+    def __init__(self, config: MotionPriorConfig, *, static: bool = False) -> None:
+        """static: always predict that nothing moves (`pose.initial_motion: static`)."""
+        self._config = config
+        self._static = static
+        self._velocity: Float64 | None = None
+
+    def reset(self) -> None:
+        """Forget the velocity."""
+        self._velocity = None
+
+    def observe(self, motion: Float64, seconds: float) -> None:
+        """Take the velocity of a measured (4, 4) camera motion."""
+        if seconds > 0:
+            self._velocity = np.concatenate((motion[:3, 3], log_so3(motion[:3, :3]))) / seconds
+
+    def predict(self, seconds: float) -> Float64:
+        """(4, 4) motion over `seconds` from the last observation."""
+        if self._velocity is None or self._static:
+            return np.eye(4)
+        return transform(exp_so3(self._velocity[3:] * seconds), self._velocity[:3] * seconds)
+
+    def covariance(self, seconds: float) -> Float64:
+        """(6, 6) of the prediction: sigma = min(a t^2 / 2, v t), or the whole speed where none is known."""
+        c = self._config
+        # The prediction takes the velocity of the middle of the last interval, half an interval before its end.
+        lag = 1.5 * seconds
+        linear = min(0.5 * c.acceleration * lag**2, c.speed * lag)
+        angular = min(0.5 * c.angular_acceleration * lag**2, c.angular_speed * lag, math.pi)
+        if self._velocity is None:
+            linear, angular = c.speed * seconds, min(c.angular_speed * seconds, math.pi)
+        elif self._static:
+            linear += float(np.linalg.norm(self._velocity[:3])) * seconds
+            angular += float(np.linalg.norm(self._velocity[3:])) * seconds
+        linear, angular = max(linear, 1e-3), max(angular, 1e-3)
+        return np.diag([linear**2] * 3 + [angular**2] * 3)
+
+    def prior(self, seconds: float) -> MotionPrior:
+        """The prediction as a term of the optimization."""
+        return MotionPrior(self.predict(seconds), np.diag(1.0 / self.covariance(seconds).diagonal()))

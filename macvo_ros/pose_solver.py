@@ -1,0 +1,235 @@
+"""Two-frame pose optimization (paper III-D, Eq. 4) by our own vectorised Levenberg-Marquardt.
+
+    min over T of  sum_i rho(|| p_i - T q_i ||^2 in the metric of  P_i + R Q_i R^T)
+
+p, P: points and covariances in the reference frame; q, Q: in the current frame; T = (R, t): pose of the current
+frame in the reference frame. Everything is in the reference camera's frame, so no precision is lost far from the
+origin. The error state is [dt, dtheta] in reference axes: t + dt, Exp(dtheta) R, the convention of `estimate.py`.
+
+Departures from the paper: a Huber kernel and the test of each step look at the *Mahalanobis* residual (the authors'
+code looks at metres); points whose residual is beyond reason are rejected and the rest solved again; an optional
+prior on the motion keeps directions that the points do not constrain where the prediction puts them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.config import PoseConfig
+from macvo_ros.se3 import exp_so3, log_so3, nearest_rotation, skew, transform
+
+Float64 = npt.NDArray[np.float64]
+
+_MEDIAN_CHI2_3 = 2.366
+"""Median of a chi-square variable with three degrees of freedom."""
+_REJECT_CHI2_3 = 16.27
+"""Its 99.9 % point: residuals beyond are not noise."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointPairs:
+    """The same points seen from two frames.
+
+    reference, current: (N, 3) metres, in the left optical frame of the reference and the current image.
+    reference_cov, current_cov: (N, 3, 3) metres^2, same axes.
+    """
+
+    reference: Float64
+    reference_cov: Float64
+    current: Float64
+    current_cov: Float64
+
+    def __len__(self) -> int:
+        return len(self.reference)
+
+
+@dataclass(frozen=True, eq=False)
+class MotionPrior:
+    """Gaussian prior on the motion: (4, 4) mean and (6, 6) information of [dt, dtheta] in reference axes."""
+
+    motion: Float64
+    information: Float64
+
+
+@dataclass(frozen=True, eq=False)
+class PoseSolution:
+    """Result of the optimization.
+
+    motion: (4, 4) pose of the current frame in the reference frame.
+    gain: (N, 6, 3): error of the motion [dt, dtheta] = sum_i gain_i @ (error of p_i - T q_i); zero for rejected points.
+    information: (6, 6) of the points and the prior.
+    weight: (N,) robust weight, 0 for rejected points.  mahalanobis2: (N,) squared residuals.
+    chi2: mean squared residual of the inliers per degree of freedom.
+    """
+
+    motion: Float64
+    gain: Float64
+    information: Float64
+    weight: Float64
+    inlier: npt.NDArray[np.bool_]
+    mahalanobis2: Float64
+    chi2: float
+    iterations: int
+
+    def covariance(self, pairs: PointPairs) -> Float64:
+        """(6, 6) covariance of the motion if the points' errors are independent of each other."""
+        rotation = self.motion[:3, :3]
+        sigma = pairs.reference_cov + rotation @ pairs.current_cov @ rotation.T
+        return np.asarray((self.gain @ sigma @ self.gain.transpose(0, 2, 1)).sum(axis=0))
+
+
+def solve_pose(
+    pairs: PointPairs,
+    initial: Float64,
+    config: PoseConfig,
+    prior: MotionPrior | None = None,
+    *,
+    iterate: bool = True,
+) -> PoseSolution:
+    """Estimate the motion between two frames; `initial` is (4, 4). Needs at least three points or a prior.
+
+    iterate: False takes `initial` for the solution (found elsewhere) and only linearises there.
+    """
+    rotation, translation = initial[:3, :3].copy(), initial[:3, 3].copy()
+    iterations = 0
+    if iterate:
+        everything = np.ones(len(pairs))
+        rotation, translation, iterations = _minimise(pairs, rotation, translation, config, prior, everything)
+    m2, _ = _residuals(pairs, rotation, translation)
+    # The median tells the real scale of the residuals, whatever the outliers; never below what was promised.
+    scale = max(1.0, float(np.median(m2)) / _MEDIAN_CHI2_3) if len(m2) else 1.0
+    inlier = m2 <= _REJECT_CHI2_3 * scale
+    if iterate and not inlier.all() and inlier.sum() >= 3:
+        rotation, translation, second = _minimise(pairs, rotation, translation, config, prior, inlier.astype(float))
+        iterations += second
+    m2, precision = _residuals(pairs, rotation, translation)
+    weight = _huber_weight(m2, config.kernel) * inlier
+    jacobian = _jacobian(pairs.current @ rotation.T)
+    weighted = (weight[:, None, None] * precision) @ jacobian
+    information = np.einsum("nij,nik->jk", jacobian, weighted)
+    if prior is not None:
+        information = information + prior.information
+    # dx = -H^-1 J^T W n for noise n in the residual; the error true - estimate is its opposite.
+    gain = np.linalg.solve(_conditioned(information), weighted.transpose(2, 0, 1).reshape(6, -1))
+    gain = gain.reshape(6, len(pairs), 3).transpose(1, 0, 2)
+    freedom = max(3 * int(inlier.sum()) - 6, 1)
+    return PoseSolution(
+        motion=transform(nearest_rotation(rotation), translation),
+        gain=np.ascontiguousarray(gain),
+        information=information,
+        weight=weight,
+        inlier=inlier,
+        mahalanobis2=m2,
+        chi2=float(m2[inlier].sum()) / freedom,
+        iterations=iterations,
+    )
+
+
+def _minimise(
+    pairs: PointPairs,
+    rotation: Float64,
+    translation: Float64,
+    config: PoseConfig,
+    prior: MotionPrior | None,
+    active: Float64,
+) -> tuple[Float64, Float64, int]:
+    """Levenberg-Marquardt. Within a step the metric is that of its start, so old and new cost are comparable."""
+    damping = 1e-6
+    iterations = 0
+    while iterations < config.max_iterations:
+        points = pairs.current @ rotation.T
+        residual = pairs.reference - points - translation
+        precision = _inverse_symmetric(pairs.reference_cov + rotation @ pairs.current_cov @ rotation.T)
+        m2 = _squared(residual, precision)
+        cost = _huber_cost(m2, config.kernel, active)
+        jacobian = _jacobian(points)
+        weighted = ((active * _huber_weight(m2, config.kernel))[:, None, None] * precision) @ jacobian
+        flat = weighted.reshape(-1, 6)
+        hessian = jacobian.reshape(-1, 6).T @ flat
+        gradient = residual.reshape(-1) @ flat
+        if prior is not None:
+            offset = _difference(rotation, translation, prior.motion)
+            hessian = hessian + prior.information
+            gradient = gradient + prior.information @ offset
+            cost += float(offset @ prior.information @ offset)
+        diagonal = np.diag(np.maximum(hessian.diagonal(), 1e-12))
+        accepted = False
+        while not accepted and iterations < config.max_iterations:
+            iterations += 1
+            step = -np.linalg.solve(hessian + damping * diagonal, gradient)
+            new_rotation, new_translation = exp_so3(step[3:]) @ rotation, translation + step[:3]
+            new_residual = pairs.reference - pairs.current @ new_rotation.T - new_translation
+            new_cost = _huber_cost(_squared(new_residual, precision), config.kernel, active)
+            if prior is not None:
+                offset = _difference(new_rotation, new_translation, prior.motion)
+                new_cost += float(offset @ prior.information @ offset)
+            accepted = new_cost <= cost
+            if not accepted:
+                damping *= 10.0
+                if damping > 1e8:
+                    return rotation, translation, iterations
+        if not accepted:
+            break
+        rotation, translation, damping = new_rotation, new_translation, max(damping * 0.1, 1e-9)
+        if cost - new_cost <= 1e-9 * cost + 1e-12:
+            break
+    return rotation, translation, iterations
+
+
+def _residuals(pairs: PointPairs, rotation: Float64, translation: Float64) -> tuple[Float64, Float64]:
+    """Squared Mahalanobis residuals (N,) and precisions (N, 3, 3) at a motion."""
+    precision = _inverse_symmetric(pairs.reference_cov + rotation @ pairs.current_cov @ rotation.T)
+    return _squared(pairs.reference - pairs.current @ rotation.T - translation, precision), precision
+
+
+def _squared(residual: Float64, precision: Float64) -> Float64:
+    return np.asarray(np.einsum("ni,nij,nj->n", residual, precision, residual, optimize=False))
+
+
+def _jacobian(points: Float64) -> Float64:
+    """d(p - Exp(dtheta) R q - t - dt) / d[dt, dtheta] = [-I, [R q]x], (N, 3, 6)."""
+    jacobian = np.empty((len(points), 3, 6))
+    jacobian[:, :, :3] = -np.eye(3)
+    jacobian[:, :, 3:] = skew(points)
+    return jacobian
+
+
+def _huber_weight(m2: Float64, kernel: float) -> Float64:
+    if kernel <= 0:
+        return np.ones_like(m2)
+    return np.asarray(np.minimum(1.0, kernel / np.sqrt(np.maximum(m2, 1e-300))))
+
+
+def _huber_cost(m2: Float64, kernel: float, active: Float64) -> float:
+    if kernel <= 0:
+        return float(active @ m2)
+    m = np.sqrt(m2)
+    return float(active @ np.where(m <= kernel, m2, kernel * (2.0 * m - kernel)))
+
+
+def _difference(rotation: Float64, translation: Float64, mean: Float64) -> Float64:
+    """[dt, dtheta] that carries the prior's mean to this motion."""
+    return np.concatenate((translation - mean[:3, 3], log_so3(rotation @ mean[:3, :3].T)))
+
+
+def _inverse_symmetric(m: Float64) -> Float64:
+    """Inverse of (N, 3, 3) symmetric positive definite matrices in closed form (adjugate over determinant)."""
+    a, b, c = m[:, 0, 0], m[:, 0, 1], m[:, 0, 2]
+    d, e, f = m[:, 1, 1], m[:, 1, 2], m[:, 2, 2]
+    out = np.empty_like(m)
+    out[:, 0, 0] = d * f - e * e
+    out[:, 0, 1] = out[:, 1, 0] = c * e - b * f
+    out[:, 0, 2] = out[:, 2, 0] = b * e - c * d
+    out[:, 1, 1] = a * f - c * c
+    out[:, 1, 2] = out[:, 2, 1] = b * c - a * e
+    out[:, 2, 2] = a * d - b * b
+    determinant = a * out[:, 0, 0] + b * out[:, 0, 1] + c * out[:, 0, 2]
+    return np.asarray(out / determinant[:, None, None])
+
+
+def _conditioned(information: Float64) -> Float64:
+    """The information with a floor far below anything measurable, so that it can always be inverted."""
+    return information + 1e-9 * np.eye(6)

@@ -1,0 +1,93 @@
+"""The little of SO(3) and SE(3) that the odometry needs, in float64."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+Float64 = npt.NDArray[np.float64]
+
+
+def skew(v: Float64) -> Float64:
+    """(..., 3) vectors to (..., 3, 3) matrices with skew(a) @ b = a x b."""
+    out = np.zeros((*v.shape[:-1], 3, 3))
+    out[..., 0, 1], out[..., 0, 2], out[..., 1, 2] = -v[..., 2], v[..., 1], -v[..., 0]
+    out[..., 1, 0], out[..., 2, 0], out[..., 2, 1] = v[..., 2], -v[..., 1], v[..., 0]
+    return out
+
+
+def exp_so3(w: Float64) -> Float64:
+    """Rotation vector (3,), radians, to (3, 3) rotation (Rodrigues)."""
+    angle = math.sqrt(float(w @ w))
+    k = skew(w)
+    if angle < 1e-6:
+        return np.eye(3) + k + 0.5 * (k @ k)
+    return np.eye(3) + (math.sin(angle) / angle) * k + ((1.0 - math.cos(angle)) / angle**2) * (k @ k)
+
+
+def log_so3(rotation: Float64) -> Float64:
+    """(3, 3) rotation to its rotation vector (3,), radians, of length at most pi. Goes through the quaternion."""
+    w, *xyz = quaternion(rotation)[[3, 0, 1, 2]]
+    vector = np.array(xyz)
+    length = float(np.linalg.norm(vector))
+    if length < 1e-12:
+        return 2.0 * vector
+    return vector * (2.0 * math.atan2(length, w) / length)
+
+
+def quaternion(rotation: Float64) -> Float64:
+    """(3, 3) rotation to the unit quaternion (x, y, z, w) with w >= 0."""
+    m = rotation
+    # Four times the squares of the components: the largest one is divided by, so there is no cancellation.
+    four = np.array(
+        [
+            1 + m[0, 0] - m[1, 1] - m[2, 2],
+            1 - m[0, 0] + m[1, 1] - m[2, 2],
+            1 - m[0, 0] - m[1, 1] + m[2, 2],
+            1 + m[0, 0] + m[1, 1] + m[2, 2],
+        ]
+    )
+    i = int(np.argmax(four))
+    rows = np.array(
+        [
+            [four[0], m[0, 1] + m[1, 0], m[0, 2] + m[2, 0], m[2, 1] - m[1, 2]],
+            [m[0, 1] + m[1, 0], four[1], m[1, 2] + m[2, 1], m[0, 2] - m[2, 0]],
+            [m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], four[2], m[1, 0] - m[0, 1]],
+            [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], four[3]],
+        ]
+    )
+    q = rows[i] / np.linalg.norm(rows[i])
+    return np.asarray(-q if q[3] < 0 else q)
+
+
+def rotation_from_quaternion(q: Float64) -> Float64:
+    """Quaternion (x, y, z, w), any non-zero length, to its (3, 3) rotation."""
+    x, y, z, w = q / np.linalg.norm(q)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def nearest_rotation(matrix: Float64) -> Float64:
+    """The rotation nearest to a (3, 3) matrix that has drifted from one by rounding."""
+    u, _, vt = np.linalg.svd(matrix)
+    return np.asarray(u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt)
+
+
+def transform(rotation: Float64, translation: Float64) -> Float64:
+    """(4, 4) pose from a (3, 3) rotation and a (3,) translation."""
+    out = np.eye(4)
+    out[:3, :3], out[:3, 3] = rotation, translation
+    return out
+
+
+def inverse(pose: Float64) -> Float64:
+    """Inverse of a (4, 4) pose."""
+    rotation = pose[:3, :3].T
+    return transform(rotation, -rotation @ pose[:3, 3])

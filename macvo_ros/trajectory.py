@@ -1,0 +1,100 @@
+"""Chaining of motions into a trajectory with its covariance.
+
+Error convention, checked by Monte Carlo in the tests: delta = [dt in odom axes, dtheta fixed-axis in odom],
+t_true = t + dt, R_true = Exp(dtheta) R. Order x y z rx ry rz, metres and radians: that of nav_msgs/Odometry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.estimate import RelativeMotion
+from macvo_ros.se3 import inverse, nearest_rotation, skew
+
+Float64 = npt.NDArray[np.float64]
+
+MINIMUM_VARIANCE = 1e-12
+"""Floor of the eigenvalues of a published covariance (a micrometre, a microradian)."""
+
+
+@dataclass(frozen=True, eq=False)
+class PoseWithCovariance:
+    """pose: (4, 4) in odom; covariance: (6, 6) in the convention above."""
+
+    pose: Float64
+    covariance: Float64
+
+
+def symmetric_positive(covariance: Float64) -> Float64:
+    """The nearest symmetric matrix with eigenvalues of at least MINIMUM_VARIANCE."""
+    symmetric = 0.5 * (covariance + covariance.T)
+    values, vectors = np.linalg.eigh(symmetric)
+    if values[0] >= MINIMUM_VARIANCE:
+        return np.asarray(symmetric)
+    # Raised to twice the floor: rounding in the product must not bring an eigenvalue back below it.
+    raised = (vectors * np.maximum(values, 2 * MINIMUM_VARIANCE)) @ vectors.T
+    return np.asarray(0.5 * (raised + raised.T))
+
+
+def base_jacobian(motion_base: Float64, base_from_camera: Float64) -> Float64:
+    """(6, 6) that carries the error of a camera motion to that of the base: [[R, [dR_b t]x R], [0, R]].
+
+    motion_base: (4, 4) motion of the base; base_from_camera: (4, 4) pose (R, t) of the camera in the base.
+    """
+    rotation, lever = base_from_camera[:3, :3], base_from_camera[:3, 3]
+    out = np.zeros((6, 6))
+    out[:3, :3] = out[3:, 3:] = rotation
+    out[:3, 3:] = skew(motion_base[:3, :3] @ lever) @ rotation
+    return out
+
+
+def to_base(relative: RelativeMotion, base_from_camera: Float64) -> RelativeMotion:
+    """The motion of the base that goes with a motion of the camera fixed to it, lever arm included."""
+    motion = base_from_camera @ relative.motion @ inverse(base_from_camera)
+    jacobian = base_jacobian(motion, base_from_camera)
+    return RelativeMotion(motion, symmetric_positive(jacobian @ relative.covariance @ jacobian.T))
+
+
+def extend(start: PoseWithCovariance, relative: RelativeMotion, cross: Float64 | None = None) -> PoseWithCovariance:
+    """Append a motion: Sigma' = F Sigma F^T + G S G^T + F C G^T + G C^T F^T.
+
+    F = [[I, -[R dp]x], [0, I]], G = blockdiag(R, R), R and dp: rotation of the start and translation of the motion.
+    cross: (6, 6) covariance C of the start's error (odom axes) with the motion's error (axes of the start); None: 0.
+    """
+    rotation = start.pose[:3, :3]
+    f = np.eye(6)
+    f[:3, 3:] = -skew(rotation @ relative.motion[:3, 3])
+    g = grown_axes(start.pose)
+    covariance = f @ start.covariance @ f.T + g @ relative.covariance @ g.T
+    if cross is not None:
+        mixed = f @ cross @ g.T
+        covariance = covariance + mixed + mixed.T
+    pose = start.pose @ relative.motion
+    pose[:3, :3] = nearest_rotation(pose[:3, :3])
+    return PoseWithCovariance(pose, symmetric_positive(covariance))
+
+
+def grown_axes(pose: Float64) -> Float64:
+    """G = blockdiag(R, R): from the axes of a frame to those of odom."""
+    out = np.zeros((6, 6))
+    out[:3, :3] = out[3:, 3:] = pose[:3, :3]
+    return out
+
+
+def between(earlier: RelativeMotion, later: RelativeMotion) -> RelativeMotion:
+    """Motion from one frame to another when both are known from one reference.
+
+    Both errors are taken as independent, which can only make the covariance too large.
+    """
+    motion = inverse(earlier.motion) @ later.motion
+    back = earlier.motion[:3, :3].T
+    # Error of the reference-to-earlier motion acts on the difference through its lever arm.
+    lever = np.eye(6)
+    lever[:3, 3:] = -skew(later.motion[:3, 3] - earlier.motion[:3, 3])
+    total = later.covariance + lever @ earlier.covariance @ lever.T
+    axes = np.zeros((6, 6))
+    axes[:3, :3] = axes[3:, 3:] = back
+    return RelativeMotion(motion, symmetric_positive(axes @ total @ axes.T))

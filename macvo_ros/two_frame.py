@@ -1,0 +1,142 @@
+"""One step of the paper between two matched frames: keypoints, covariance, pose, and the covariance of the pose."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.config import Config
+from macvo_ros.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance, rays
+from macvo_ros.error_correlation import ErrorSources, error_sources
+from macvo_ros.estimate import Landmarks, RelativeMotion
+from macvo_ros.frame import StereoFrame
+from macvo_ros.keypoints import select_keypoints
+from macvo_ros.matching.matcher import Match, Matcher, look_up
+from macvo_ros.pose_solver import MotionPrior, PointPairs, PoseSolution, solve_pose
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TwoFrameResult:
+    """Motion between two frames and the evidence for it.
+
+    relative: motion of the current left camera in the reference one.
+    flow: (N, 2) pixels, of the keypoints.
+    prior_share: the part of the motion's information, in its weakest direction, that came from the prior (0 to 1).
+    """
+
+    relative: RelativeMotion
+    solution: PoseSolution
+    landmarks: Landmarks
+    sources: ErrorSources
+    flow: Float64
+    prior_share: float
+    timings: dict[str, float]
+
+
+class TooFewPoints(Exception):
+    """There are not enough keypoints to speak of a motion."""
+
+
+def two_frame_motion(
+    config: Config,
+    matcher: Matcher,
+    reference: StereoFrame,
+    reference_match: Match,
+    current: StereoFrame,
+    match: Match,
+    prior: MotionPrior,
+) -> TwoFrameResult:
+    """Estimate the motion from `reference` to `current` from their dense matches."""
+    assert match.flow is not None
+    assert match.flow_var is not None
+    start = time.perf_counter()
+    camera = current.camera
+    pixel = select_keypoints(
+        reference_match.disparity,
+        reference_match.disparity_var,
+        match.flow,
+        match.flow_var,
+        camera,
+        config.keypoints,
+        config.seed,
+    ).astype(np.float64)
+    if len(pixel) < config.pose.min_points:
+        raise TooFewPoints(f"{len(pixel)} keypoints passed the filters, {config.pose.min_points} are needed")
+    points = look_up(pixel, reference_match, match)
+    selected = time.perf_counter()
+
+    points = matcher.refine(reference, reference_match, current, match, points)
+    refined = time.perf_counter()
+
+    matched = points.pixel + points.flow
+    depth, depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)
+    matched_depth, matched_var = depth_from_disparity(camera, points.matched_disparity, points.matched_disparity_var)
+    patch_var = patch_depth_variance(camera, match.disparity, matched, points.flow_var, config.covariance.patch)
+    # The keypoint is a pixel of the reference by definition: only its depth is uncertain there.
+    reference_cov = point_covariance(camera, points.pixel, np.zeros_like(points.flow_var), depth, depth_var)
+    current_cov = point_covariance(camera, matched, points.flow_var, matched_depth, matched_var + patch_var)
+    weighing = ablated(reference_cov, current_cov, config.covariance.model)
+    current_points = rays(camera, matched) * matched_depth[:, None]
+    pairs = PointPairs(rays(camera, points.pixel) * depth[:, None], weighing[0], current_points, weighing[1])
+    covered = time.perf_counter()
+
+    # A prior in metres has no meaning beside residuals that are not weighed in metres.
+    metric = config.covariance.model in ("full", "diagonal")
+    solution = _solve(config, pairs, prior, metric)
+    inliers = int(solution.inlier.sum())
+    if inliers < config.pose.min_points:
+        raise TooFewPoints(
+            f"{inliers} of {len(pixel)} keypoints agree on a motion, {config.pose.min_points} are needed"
+        )
+    sources = error_sources(
+        camera, solution, points.pixel, depth_var, matched, matched_depth, matched_var + patch_var, points.flow_var
+    )
+    # The gain is linear in the noise whatever the metric was, so the real covariances go in, also in ablations.
+    real = PointPairs(pairs.reference, reference_cov, current_points, current_cov)
+    covariance = solution.covariance(real) + sources.excess(matcher.disparity_correlation, matcher.flow_correlation)
+    from_prior = np.zeros((6, 6))
+    if metric:
+        # Residuals larger than promised: the promise is scaled to them. (Smaller ones are luck or correlation.)
+        covariance *= max(1.0, solution.chi2)
+        from_prior = np.linalg.solve(solution.information, prior.information)
+        covariance += from_prior @ np.linalg.solve(prior.information, from_prior.T)
+    solved = time.perf_counter()
+
+    landmarks = Landmarks(
+        pixel=matched,
+        point=current_points,
+        covariance=current_cov,
+        match_sigma=np.sqrt(points.flow_var.mean(axis=1)),
+        weight=solution.weight,
+        inlier=solution.inlier,
+    )
+    return TwoFrameResult(
+        relative=RelativeMotion(solution.motion, covariance),
+        solution=solution,
+        landmarks=landmarks,
+        sources=sources,
+        flow=points.flow,
+        prior_share=float(np.abs(np.linalg.eigvals(from_prior)).max()),
+        timings={
+            "select": selected - start,
+            "refine": refined - selected,
+            "covariance": covered - refined,
+            "pose": solved - covered,
+        },
+    )
+
+
+def _solve(config: Config, pairs: PointPairs, prior: MotionPrior, metric: bool) -> PoseSolution:
+    term = prior if metric else None
+    if config.solver == "pypose":
+        from macvo_ros.pypose_solver import solve_pose_pypose
+
+        motion = solve_pose_pypose(pairs, prior.motion, kernel=config.pose.kernel)
+        # Linearised at PyPose's solution, for the covariance and the outliers.
+        return solve_pose(pairs, motion, config.pose, term, iterate=False)
+    return solve_pose(pairs, prior.motion, config.pose, term)
