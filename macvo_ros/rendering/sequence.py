@@ -1,0 +1,105 @@
+"""A stereo sequence that is rendered when asked for, frame by frame, with its exact truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.camera import StereoCamera
+from macvo_ros.errors import SequenceError
+from macvo_ros.frame import StereoFrame
+from macvo_ros.rendering.motion import Still, Trajectory
+from macvo_ros.rendering.projection import View
+from macvo_ros.rendering.sensor import Digitizer, Sensor
+from macvo_ros.rendering.shading import shade
+from macvo_ros.rendering.truth import Truth, truth
+from macvo_ros.rendering.visibility import look
+from macvo_ros.rendering.worlds import World, build
+
+Float64 = npt.NDArray[np.float64]
+
+_BLUR_STEP = 1.0 / 250.0  # seconds between averaged sub-frames at most
+
+
+class RenderedSequence:
+    """Implements `macvo_ros.sequences.Sequence`. Frames do not depend on which were asked for before.
+
+    world: a name (see `worlds.WORLDS`) or a World; frames: how many; rate: frames a second; camera: overrides the
+    world's; still: the camera stays at its first pose; sensor: overrides the world's.
+    """
+
+    def __init__(
+        self,
+        world: str | World,
+        frames: int,
+        seed: int = 0,
+        *,
+        camera: StereoCamera | None = None,
+        rate: float = 15.0,
+        still: bool = False,
+        sensor: Sensor | None = None,
+    ) -> None:
+        if frames < 1 or not rate > 0:
+            raise SequenceError(
+                f"a rendered sequence needs at least one frame and a positive rate, got {frames}, {rate}"
+            )
+        self.world = build(world, seed) if isinstance(world, str) else world
+        self.name = f"rendered {world if isinstance(world, str) else 'world'} {seed}"
+        self.camera = camera or self.world.camera
+        self.rate = rate
+        self.stamps: npt.NDArray[np.int64] = np.rint(np.arange(frames) * (1e9 / rate)).astype(np.int64)
+        self._trajectory: Trajectory = self.world.trajectory
+        if still:
+            self._trajectory = Still(self._trajectory(0.0))
+        self.ground_truth: Float64 | None = np.stack([self._trajectory(i / rate) for i in range(frames)])
+        self._digitizer = Digitizer(sensor or self.world.sensor, seed)
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    def _check(self, index: int) -> int:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"frame {index} of {len(self)}")
+        return index % len(self)
+
+    def view(self, time: float, right: bool = False, tilted: bool = False) -> View:
+        """The left or right camera at `time` seconds; tilted: with the sensor's error of rectification."""
+        camera, pose = self.camera, self._trajectory(time)
+        K = camera.K
+        if right:
+            K[0, 2] -= camera.disparity_offset
+            offset = np.eye(4)
+            offset[0, 3] = camera.baseline
+            shift, roll = self._digitizer.sensor.tilt
+            if tilted and (shift or roll):
+                K[1, 2] += shift
+                c, s = np.cos(roll), np.sin(roll)
+                offset[:2, :2] = [[c, -s], [s, c]]
+            pose = pose @ offset
+        return View(K, camera.width, camera.height, pose, time)
+
+    def __getitem__(self, index: int) -> StereoFrame:
+        index = self._check(index)
+        left, right = (self._image(index, side) for side in (False, True))
+        return StereoFrame(left, right, int(self.stamps[index]), self.camera)
+
+    def _image(self, index: int, right: bool) -> npt.NDArray[np.uint8]:
+        time = index / self.rate
+        exposure = self._digitizer.sensor.blur
+        count = max(1, int(np.ceil(exposure / _BLUR_STEP)))
+        offsets = ((np.arange(count) + 0.5) / count - 0.5) * exposure
+        radiance = np.zeros((self.camera.height, self.camera.width, 3), np.float32)
+        for offset in offsets:
+            scene = self.world.scene
+            radiance += shade(scene, look(scene, self.view(time + offset, right, tilted=True)))
+        return self._digitizer.digitize(radiance / np.float32(count), time, index, right)
+
+    def truth(self, index: int) -> Truth:
+        """Truth at the pixels of left image `index`; flow goes to where the next frame is, even after the last one."""
+        time = self._check(index) / self.rate
+        scene = self.world.scene
+        left, right, following = (
+            look(scene, view)
+            for view in (self.view(time), self.view(time, right=True), self.view(time + 1 / self.rate))
+        )
+        return truth(scene, left, right, following)
