@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from macvo_ros.bags.bag import Bag, Message
 from macvo_ros.bags.pairing import nearest_gap, pair_stamps
+from macvo_ros.bags.stereo_index import StereoIndex, read_stereo_index
 from macvo_ros.bags.stereo_topics import COMPRESSED_IMAGE, StereoTopics, find_stereo_topics
 from macvo_ros.calibration import load_calibration
-from macvo_ros.camera_info import CameraInfo, StereoInput
+from macvo_ros.camera_info import StereoInput
 from macvo_ros.errors import SequenceError
 from macvo_ros.frame import Image, StereoFrame
 from macvo_ros.image_decoding import decode_compressed, decode_image
@@ -22,12 +23,6 @@ from macvo_ros.rectification import RawStereoCalibration
 from macvo_ros.sequences.poses import poses_from_quaternions
 
 Int64 = npt.NDArray[np.int64]
-
-GROUND_TRUTH_TOPIC = "/ground_truth/pose"
-"""geometry_msgs/PoseStamped of the left rectified optical frame, as `macvo bag --convert` writes it."""
-
-STAMP_DISORDER = 1_000_000_000
-"""Nanoseconds by which stamps may go back (late messages are put in order); more is another recording in the bag."""
 
 SCAN_AHEAD = 50
 """Frames that are skipped by reading on; a longer jump seeks."""
@@ -73,10 +68,12 @@ class BagSequence:
                 right_info=options.right_info,
             )
             self._types = {name: known[name].type for name in known}
-            self.notes: list[str] = []
-            self._read_index(options.tolerance)
-            self.notes += self.bag.damage  # known after the whole bag was read once
-            self.input = self._calibrate(options)
+            index = read_stereo_index(self.bag, self.topics)
+            self.frame_id = index.frame_id
+            self.notes: list[str] = [*self.bag.damage, *index.notes()]
+            self.input = self._calibrate(options, index)
+            self._pair(index, options.tolerance)
+            self.ground_truth = self._truth(index)
         except BaseException:
             self.bag.close()
             raise
@@ -146,78 +143,54 @@ class BagSequence:
             return decode_compressed(fields.data, fields.format)
         return decode_image(fields.data, fields.encoding, fields.height, fields.width, fields.step, fields.is_bigendian)
 
-    def _read_index(self, tolerance: int) -> None:
-        """One pass over the bag: stamps of the images, camera_info, ground truth."""
-        topics = self.topics
-        images = {topics.left: {}, topics.right: {}}  # type: dict[str, dict[int, int]]
-        infos: dict[str, Message] = {}
-        truth: dict[int, Message] = {}
-        self.frame_id = ""
-        repeated = 0
-        latest: dict[str, int] = {}
-        wanted = {topics.left, topics.right, topics.left_info, topics.right_info, GROUND_TRUTH_TOPIC} - {None}
-        for message in self.bag.messages([name for name in wanted if name]):
-            stamp = self.bag.stamp(message.raw)
-            if message.topic in images:
-                if stamp < latest.get(message.topic, stamp) - STAMP_DISORDER:
-                    raise SequenceError(
-                        f"{self.path}: stamps on {message.topic} go back by "
-                        f"{(latest[message.topic] - stamp) / 1e9:.1f} s: the bag holds more than one run; split it first"
-                    )
-                if stamp in images[message.topic]:
-                    repeated += 1
-                    continue
-                if message.topic == topics.left and not images[topics.left]:
-                    header = self.bag.deserialize(message.raw, self._types[message.topic]).header
-                    self.frame_id = str(header.frame_id)
-                latest[message.topic] = max(stamp, latest.get(message.topic, stamp))
-                images[message.topic][stamp] = message.recorded
-            elif message.topic == GROUND_TRUTH_TOPIC:
-                truth[stamp] = message
-            else:
-                first = infos.setdefault(message.topic, message)
-                if first.raw[12:] != message.raw[12:]:  # all but the stamp
-                    raise SequenceError(
-                        f"{self.path}: the calibration on {message.topic} changes during the bag; split it first"
-                    )
-        left, right = (np.array(sorted(images[name]), dtype=np.int64) for name in (topics.left, topics.right))
-        self._pair(left, right, tolerance)
-        if repeated:
-            self.notes.append(f"{repeated} images repeat the stamp of another and were left out")
-        self._recorded = {(name, stamp): at for name, stamps in images.items() for stamp, at in stamps.items()}
-        self._infos = {
-            name: CameraInfo.from_message(self.bag.deserialize(message.raw, self._types[name]))
-            for name, message in infos.items()
-        }
-        self.ground_truth = self._truth(truth)
-
-    def _pair(self, left: Int64, right: Int64, tolerance: int) -> None:
+    def _pair(self, index: StereoIndex, tolerance: int) -> None:
+        """Decide which images make frames; those of another size than the calibration's do not."""
+        stamps = []
+        for name in (self.topics.left, self.topics.right):
+            images = index.images[name]
+            fitting = sorted(stamp for stamp, image in images.items() if image.size == self.input.image_size)
+            if len(fitting) < len(images):
+                size = next(image.size for image in images.values() if image.size != self.input.image_size)
+                height, width = self.input.image_size
+                reason = (
+                    f"{len(images) - len(fitting)} images on {name} are {size[1]}x{size[0]} but the calibration is for "
+                    f"{width}x{height}"
+                )
+                if not fitting:
+                    raise SequenceError(f"{self.path}: {reason}; give the calibration of these images")
+                self.notes.append(f"{reason}: left out")
+            stamps.append(np.array(fitting, dtype=np.int64))
+        left, right = stamps
+        if not left.size or not right.size:
+            why = f" ({index.refused.most_common(1)[0][0]})" if index.refused else ""
+            raise SequenceError(
+                f"{self.path}: {left.size} left and {right.size} right images can be used; expected some of each{why}"
+            )
         first, second = pair_stamps(left, right, tolerance)
         if not first.size:
-            if not left.size or not right.size:
-                raise SequenceError(
-                    f"{self.path}: {left.size} left and {right.size} right images; expected some of each"
-                )
             gap = nearest_gap(left, right) / 1e6
             raise SequenceError(
-                f"{self.path}: no left and right image ({self.topics.left}, {self.topics.right}) share a stamp; they are "
-                f"{gap:.3f} ms apart: allow it by --approximate-sync {gap * 1.5:.0f}"
+                f"{self.path}: no stamps of {self.topics.left} and {self.topics.right} pair; the nearest are typically "
+                f"{gap:.3f} ms apart: allow that by --approximate-sync {np.ceil(gap * 1.5):.0f}"
             )
+        self._recorded = {
+            (name, at): image.recorded for name, all_ in index.images.items() for at, image in all_.items()
+        }
         self._take(left[first], right[second])
         for side, alone in (("left", left.size - first.size), ("right", right.size - first.size)):
             if alone:
                 self.notes.append(f"{alone} {side} images have no partner and were left out")
 
-    def _truth(self, messages: dict[int, Message]) -> npt.NDArray[np.float64] | None:
+    def _truth(self, index: StereoIndex) -> npt.NDArray[np.float64] | None:
         """(N, 4, 4) ground truth where the bag has it for each frame."""
-        if not all(int(stamp) in messages for stamp in self.stamps):
+        if not all(int(stamp) in index.truth for stamp in self.stamps):
             return None
-        fields = [self.bag.deserialize(messages[int(s)].raw, self._types[GROUND_TRUTH_TOPIC]).pose for s in self.stamps]
-        positions = np.array([[p.position.x, p.position.y, p.position.z] for p in fields])
-        turns = np.array([[p.orientation.x, p.orientation.y, p.orientation.z, p.orientation.w] for p in fields])
+        poses = [index.truth[int(stamp)].pose for stamp in self.stamps]
+        positions = np.array([[p.position.x, p.position.y, p.position.z] for p in poses])
+        turns = np.array([[p.orientation.x, p.orientation.y, p.orientation.z, p.orientation.w] for p in poses])
         return poses_from_quaternions(positions, turns)
 
-    def _calibrate(self, options: BagOptions) -> StereoInput:
+    def _calibrate(self, options: BagOptions, index: StereoIndex) -> StereoInput:
         if options.calibration is not None:
             calibration = load_calibration(options.calibration)
             raw = isinstance(calibration, RawStereoCalibration)
@@ -228,12 +201,12 @@ class BagSequence:
                     "--no-rectify, or give the other calibration"
                 )
             return StereoInput.from_calibration(calibration)
-        infos = [self._infos.get(name or "") for name in (self.topics.left_info, self.topics.right_info)]
-        left, right = infos
+        left, right = (index.infos.get(name or "") for name in (self.topics.left_info, self.topics.right_info))
         if left is None or right is None:
+            missing = self.topics.left if left is None else self.topics.right
             raise SequenceError(
-                f"{self.path} has no camera_info for {self.topics.left if left is None else self.topics.right}; give the "
-                "calibration by --calibration FILE (EuRoC: config/euroc_calibration.yaml of this package)"
+                f"{self.path} has no camera_info for {missing}; give the calibration by --calibration FILE "
+                "(for EuRoC: config/euroc_calibration.yaml of this package)"
             )
         rectify = options.rectify if options.rectify is not None else not self.topics.rectified
         if options.rectify is None and rectify:
