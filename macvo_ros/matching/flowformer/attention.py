@@ -7,13 +7,14 @@ import torch.nn.functional as F
 
 
 def attend(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, heads: int) -> torch.Tensor:
-    """Scaled dot-product attention: (..., N, C), (..., M, C), (..., M, D) to (..., N, D); C and D split over `heads`."""
+    """Multi-head scaled dot-product attention: (..., N, C), (..., M, C), (..., M, D) to (..., N, D)."""
 
     def split(tokens: torch.Tensor) -> torch.Tensor:
-        return tokens.unflatten(-1, (heads, -1)).transpose(-2, -3)
+        # One leading dimension: with more than one, torch falls back to its slow path on a CPU.
+        return tokens.reshape(-1, tokens.shape[-2], heads, tokens.shape[-1] // heads).transpose(1, 2)
 
     attended = F.scaled_dot_product_attention(split(query), split(key), split(value))
-    return attended.transpose(-2, -3).flatten(-2)
+    return attended.transpose(1, 2).reshape(*query.shape[:-1], value.shape[-1])
 
 
 def pad_to_multiple(maps: torch.Tensor, multiple: int) -> torch.Tensor:

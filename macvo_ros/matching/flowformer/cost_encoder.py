@@ -14,12 +14,17 @@ from macvo_ros.matching.flowformer.vertical_attention import VerticalLayer
 
 TOKENS, DIM, HEADS, LAYERS = 8, 128, 8, 3
 CHUNK_VALUES = 48
-"""Floats alive at once for each value of a cost map while it is embedded (first convolution, its input, its ReLU, tokens)."""
+"""Floats alive at once for each value of a cost map while it is embedded (input, first convolution, tokens)."""
 
 
 def all_pairs_cost(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-    """Costs (B, h*w, h, w) = <source feature, target feature> of features (B, C, h, w); not divided by sqrt(C)."""
-    return (source.flatten(2).transpose(1, 2) @ target.flatten(2)).unflatten(2, target.shape[-2:])
+    """Costs (B, h*w, h, w) = <source feature, target feature> of features (B, C, h, w); not divided by sqrt(C).
+
+    Always float32: the decoder interpolates in these maps in all iterations.
+    """
+    with torch.autocast(source.device.type, enabled=False):
+        cost = source.float().flatten(2).transpose(1, 2) @ target.float().flatten(2)
+    return cost.view(cost.shape[0], cost.shape[1], target.shape[-2], target.shape[-1])
 
 
 class CostPerceiver(nn.Module):
@@ -44,7 +49,9 @@ class CostPerceiver(nn.Module):
         if self.memory_mb <= 0:
             return cast(torch.Tensor, self.input_layer(self.latent_tokens, self.patch_embed(cost[:, None])))
         chunk = max(1, self.memory_mb * 2**20 // (4 * CHUNK_VALUES * height * width))
-        pieces = [self.input_layer(self.latent_tokens, self.patch_embed(part[:, None])) for part in cost.split(chunk)]
+        pieces = [
+            self.input_layer(self.latent_tokens, self.patch_embed(part[:, None])) for part in torch.split(cost, chunk)
+        ]
         return torch.cat(pieces) if count else cost.new_zeros(0, TOKENS, DIM)
 
     def forward(self, cost: torch.Tensor, context: torch.Tensor) -> torch.Tensor:

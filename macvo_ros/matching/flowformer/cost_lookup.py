@@ -29,8 +29,8 @@ def look_up(cost: torch.Tensor, matches: torch.Tensor, offsets: torch.Tensor) ->
     batch, pixels, height, width = cost.shape
     where = matches.flatten(2).transpose(1, 2).reshape(batch * pixels, 1, 1, 2) + offsets
     # Pixel centres to grid_sample's own coordinates; the same points as align_corners, and defined for a side of 1.
-    size = torch.tensor([width, height], device=cost.device, dtype=torch.float32)
-    samples = F.grid_sample(cost.view(batch * pixels, 1, height, width), (2 * where + 1) / size - 1, align_corners=False)
+    grid = torch.stack([(2 * where[..., 0] + 1) / width - 1, (2 * where[..., 1] + 1) / height - 1], dim=-1)
+    samples = F.grid_sample(cost.view(batch * pixels, 1, height, width), grid, align_corners=False)
     return samples.view(batch, height, width, SIDE * SIDE).permute(0, 3, 1, 2)
 
 
@@ -51,9 +51,9 @@ class MemoryReader(LatentLayer):
         heads, dim = self.heads, query.shape[-1]
         asked = self.q(self.norm1(query) + sine_code(matches, dim)) * (dim // heads) ** -0.5
         # One query per pixel: products and sums over 8 tokens are cheaper than a batched matrix product.
-        logits = (asked[:, :, None] * key).unflatten(-1, (heads, -1)).sum(-1)
-        weights = torch.softmax(logits, dim=2)[..., None]
-        read = (weights * value.unflatten(-1, (heads, -1))).sum(2).flatten(2)
+        split = (*key.shape[:3], heads, dim // heads)
+        weights = torch.softmax((asked[:, :, None] * key).view(split).sum(-1), dim=2)
+        read = (weights[..., None] * value.view(split)).sum(2).flatten(2)
         return self.feed_forward(query + self.proj(torch.cat([read, query], dim=-1)))
 
 
@@ -70,4 +70,4 @@ class MemoryDecoderLayer(nn.Module):
         """See `MemoryReader.forward`; query and result (B, 64, h, w), matches (B, 2, h, w)."""
         tokens = query.flatten(2).transpose(1, 2)
         read = self.cross_attend(tokens, key, value, matches.flatten(2).transpose(1, 2))
-        return cast(torch.Tensor, read.transpose(1, 2).unflatten(2, query.shape[-2:]))
+        return cast(torch.Tensor, read.transpose(1, 2).reshape(query.shape))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
 from macvo_ros.matching.flowformer.cost_lookup import MemoryDecoderLayer, look_up, window_offsets
-from macvo_ros.matching.flowformer.gru import HIDDEN, constant_share, input_share
+from macvo_ros.matching.flowformer.gru import constant_share, input_share
 from macvo_ros.matching.flowformer.position_code import pixel_grid
 from macvo_ros.matching.flowformer.update import ContextAttention, CovarianceUpdate, FlowUpdate, upsample
 
@@ -26,6 +25,23 @@ class Refinement(NamedTuple):
     log_sigma: torch.Tensor
     hidden: torch.Tensor
     cov_hidden: torch.Tensor
+
+
+class Constants(NamedTuple):
+    """What is the same in all iterations.
+
+    cost: (B, h*w, h, w). key, value: (B, h*w, 8, 64) of the latent tokens. attention: (B, h*w, h*w) between pixels.
+    flow_share, cov_share: the context's share of the gates of both GRUs, each (B, 384, h, w) for both passes.
+    home: (1, 2, h, w) coordinates of the source pixels.
+    """
+
+    cost: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    attention: torch.Tensor
+    flow_share: tuple[torch.Tensor, torch.Tensor]
+    cov_share: tuple[torch.Tensor, torch.Tensor]
+    home: torch.Tensor
 
 
 class MemoryDecoder(nn.Module):
@@ -47,33 +63,41 @@ class MemoryDecoder(nn.Module):
         self.att = ContextAttention()
         self.cov_update = CovarianceUpdate()
 
-    def refine(
-        self, memory: torch.Tensor, cost: torch.Tensor, context: torch.Tensor, iterations: int
-    ) -> Iterator[Refinement]:
-        """Latent tokens (B, h*w, 8, 128), costs (B, h*w, h, w), context (B, 256, h, w) to one state per iteration."""
-        update, covariance = self.update_block, self.cov_update
-        hidden, inp = self.proj(context).split(HIDDEN, dim=1)
+    def start(self, memory: torch.Tensor, cost: torch.Tensor, context: torch.Tensor) -> tuple[Constants, Refinement]:
+        """Latent tokens (B, h*w, 8, 128), costs (B, h*w, h, w), context (B, 256, h, w) to the state at the start."""
+        hidden, inp = self.proj(context).chunk(2, dim=1)
         hidden, inp = torch.tanh(hidden), torch.relu(inp)
-        cov_hidden = hidden
-        attention = self.att(inp)
         key, value = self.decoder_layer.cross_attend.memory(memory)
-        flow_constant, cov_constant = constant_share(update.gru, inp), constant_share(covariance.gru, inp)
-        height, width = context.shape[-2:]
-        home = pixel_grid(height, width, context.device).permute(2, 0, 1)[None]
+        home = pixel_grid(context.shape[-2], context.shape[-1], context.device).permute(2, 0, 1)[None]
+        constants = Constants(
+            cost,
+            key,
+            value,
+            self.att(inp),
+            constant_share(self.update_block.gru, inp),
+            constant_share(self.cov_update.gru, inp),
+            home,
+        )
         flow = torch.zeros_like(home).repeat(context.shape[0], 1, 1, 1)
-        log_sigma = torch.zeros_like(flow)
-        for _ in range(iterations):
-            flow = flow.detach()  # gradients stop here as in RAFT: each iteration learns from its own increment
-            matches = home + flow
-            seen = look_up(cost, matches, self.delta)
-            remembered = self.decoder_layer(self.flow_token_encoder(seen), key, value, matches)
-            motion = update.encoder(flow, torch.cat([remembered, seen.to(remembered.dtype)], dim=1))
-            moving = torch.cat([motion, update.aggregator(attention, motion)], dim=1)
-            hidden = update.gru.step(hidden, input_share(update.gru, moving, flow_constant))
-            cov_hidden = covariance.gru.step(cov_hidden, input_share(covariance.gru, moving, cov_constant))
-            flow = flow + update.flow_head(hidden).float()
-            log_sigma = log_sigma + covariance.cov_head(cov_hidden).float()
-            yield Refinement(flow, log_sigma, hidden, cov_hidden)
+        return constants, Refinement(flow, torch.zeros_like(flow), hidden, hidden)
+
+    def step(self, constants: Constants, state: Refinement) -> Refinement:
+        """One iteration. Gradients do not pass through the flow that came in, as in RAFT."""
+        update, covariance = self.update_block, self.cov_update
+        flow = state.flow.detach()
+        matches = constants.home + flow
+        seen = look_up(constants.cost, matches, self.delta)
+        remembered = self.decoder_layer(self.flow_token_encoder(seen), constants.key, constants.value, matches)
+        motion = update.encoder(flow, torch.cat([remembered, seen.to(remembered.dtype)], dim=1))
+        moving = torch.cat([motion, update.aggregator(constants.attention, motion)], dim=1)
+        hidden = update.gru.step(state.hidden, input_share(update.gru, moving, constants.flow_share))
+        cov_hidden = covariance.gru.step(state.cov_hidden, input_share(covariance.gru, moving, constants.cov_share))
+        return Refinement(
+            flow + update.flow_head(hidden).float(),
+            state.log_sigma + covariance.cov_head(cov_hidden).float(),
+            hidden,
+            cov_hidden,
+        )
 
     def full_size(self, state: Refinement) -> tuple[torch.Tensor, torch.Tensor]:
         """Flow in pixels and log sigma (log pixels), each (B, 2, 8h, 8w).

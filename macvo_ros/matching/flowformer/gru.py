@@ -13,8 +13,8 @@ PADDING = ((0, 2), (2, 0))
 class SeparableGRU(nn.Module):
     """ConvGRU of 128 hidden channels: a 1x5 pass, then a 5x1 pass (Teed and Deng 2020).
 
-    The input is [inp, motion, global], 3 x 128 channels, convolved beforehand by `input_gates`: `inp` is the same in all
-    iterations and its share is computed once.
+    The input is [inp, motion, global], 3 x 128 channels, convolved beforehand by `constant_share` (`inp` and biases,
+    the same in all iterations) and `input_share` (the rest).
     """
 
     def __init__(self) -> None:
@@ -34,11 +34,12 @@ class SeparableGRU(nn.Module):
         """Hidden state (B, 128, h, w) and the inputs' share (B, 384, h, w) of both passes to the next hidden state."""
         for number, share in enumerate(inputs):
             weight = self.weights(number)[0][:, :HIDDEN]
-            gates, candidate = share.split((2 * HIDDEN, HIDDEN), dim=1)
-            gates = torch.sigmoid(F.conv2d(hidden, weight[: 2 * HIDDEN], padding=PADDING[number]) + gates)
+            gates = torch.sigmoid(
+                F.conv2d(hidden, weight[: 2 * HIDDEN], padding=PADDING[number]) + share[:, : 2 * HIDDEN]
+            )
             update, reset = gates.chunk(2, dim=1)
             candidate = torch.tanh(
-                F.conv2d(reset * hidden, weight[2 * HIDDEN :], padding=PADDING[number]) + candidate
+                F.conv2d(reset * hidden, weight[2 * HIDDEN :], padding=PADDING[number]) + share[:, 2 * HIDDEN :]
             )
             hidden = hidden + update * (candidate - hidden)
         return hidden

@@ -46,7 +46,7 @@ class LatentReader(LatentLayer):
         questions = torch.einsum("khs,hsc->hkc", query, key_weight).flatten(0, 1)
         # A key's bias shifts all logits of one query alike, and the softmax does not see it.
         weights = torch.softmax(F.linear(memory, questions), dim=1)
-        answers = (weights.transpose(1, 2) @ memory).unflatten(1, (self.heads, count))
+        answers = (weights.transpose(1, 2) @ memory).view(-1, self.heads, count, dim)
         value_weight = self.v.weight.view(self.heads, size, dim)
         read = torch.einsum("nhkc,hsc->nkhs", answers, value_weight).flatten(2) + self.v.bias
         return self.feed_forward(latent + self.proj(read))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -9,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from macvo_ros.matching.flowformer.cost_encoder import MemoryEncoder
-from macvo_ros.matching.flowformer.decoder import MemoryDecoder
+from macvo_ros.matching.flowformer.decoder import MemoryDecoder, Refinement
 from macvo_ros.matching.flowformer.twins import ImageEncoder
 
 STRIDE = 8
@@ -45,6 +46,8 @@ class FlowFormerCov(nn.Module):
 
     def __init__(self, iterations: int = 12) -> None:
         super().__init__()
+        if not 1 <= iterations <= 12:
+            raise ValueError(f"iterations: expected 1 to 12, got {iterations}")
         self.iterations = iterations
         self.memory_encoder = MemoryEncoder()
         self.memory_decoder = MemoryDecoder()
@@ -56,20 +59,22 @@ class FlowFormerCov(nn.Module):
         features = self.memory_encoder.features(padded)
         return Encoded(features, self.context_encoder(padded) if with_context else None)
 
-    def match(self, source: Encoded, target: Encoded) -> tuple[torch.Tensor, torch.Tensor]:
-        """Flow (B, 2, 8h, 8w), pixels, from source to target and its variance, pixels^2, at the padded size."""
-        for flow, log_sigma in self.refinements(source, target, last_only=True):
-            result = flow, torch.exp(2 * log_sigma)
-        return result
-
-    def refinements(
-        self, source: Encoded, target: Encoded, last_only: bool = False
-    ) -> list[tuple[torch.Tensor, torch.Tensor]]:
-        """Flow and log sigma (B, 2, 8h, 8w) of each iteration (training), or of the last one."""
-        assert source.context is not None
+    def refinements(self, source: Encoded, target: Encoded) -> Iterator[Refinement]:
+        """The states of all iterations, from an image with context to another."""
+        if source.context is None:
+            raise ValueError("the first image of a pair needs its context: encode it with with_context=True")
         memory, cost = self.memory_encoder(source.features, target.features, source.context)
-        states = list(self.memory_decoder.refine(memory, cost, source.context, self.iterations))
-        return [self.memory_decoder.full_size(state) for state in (states[-1:] if last_only else states)]
+        constants, state = self.memory_decoder.start(memory, cost, source.context)
+        for _ in range(self.iterations):
+            state = self.memory_decoder.step(constants, state)
+            yield state
+
+    def match(self, source: Encoded, target: Encoded) -> tuple[torch.Tensor, torch.Tensor]:
+        """Flow (B, 2, 8h, 8w), pixels, from source to target and its variance exp(2 s), pixels^2, padded size."""
+        for state in self.refinements(source, target):
+            last = state
+        flow, log_sigma = self.memory_decoder.full_size(last)
+        return flow, torch.exp(2 * log_sigma)
 
     def forward(self, image1: torch.Tensor, image2: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Two images (B, 3, H, W), RGB in [0, 1], to flow and variance from the first to the second.

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import torch
+import math
 
-PI = 3.14
-"""The authors' networks were trained with 3.14, not with pi; a checkpoint only agrees with this value."""
+import torch
 
 
 def sine_code(coordinates: torch.Tensor, dim: int) -> torch.Tensor:
     """Code coordinates (..., 2) = (x, y), pixels, as (..., dim): sin x, cos x, sin y, cos y, each at dim/4 frequencies.
 
-    Frequency k is k * PI / 200 radians a pixel, k = 0 ... dim/4 - 1.
+    Frequency k is k * pi / 200 radians a pixel, k = 0 ... dim/4 - 1.
     """
-    frequency = torch.arange(dim // 4, device=coordinates.device, dtype=torch.float32) * (PI / 200.0)
+    frequency = torch.arange(dim // 4, device=coordinates.device, dtype=torch.float32) * (math.pi / 200.0)
     angle = coordinates.float()[..., None] * frequency
     return torch.cat([angle.sin(), angle.cos()], dim=-1).flatten(-2)
 

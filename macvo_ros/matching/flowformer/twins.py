@@ -116,9 +116,7 @@ class TwinsStages(nn.Module):
         super().__init__()
         self.patch_embeds = nn.ModuleList([PatchEmbedding(3, 128, 4), PatchEmbedding(128, 256, 2)])
         self.blocks = nn.ModuleList(
-            nn.ModuleList(
-                [Block(dim, LocalAttention(dim, heads)), Block(dim, GlobalAttention(dim, heads, reduction))]
-            )
+            nn.ModuleList([Block(dim, LocalAttention(dim, heads)), Block(dim, GlobalAttention(dim, heads, reduction))])
             for dim, heads, reduction in ((128, 4, 8), (256, 8, 4))
         )
         self.pos_block = nn.ModuleList([PositionConvolution(128), PositionConvolution(256)])

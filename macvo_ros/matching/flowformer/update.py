@@ -12,7 +12,7 @@ from macvo_ros.matching.flowformer.gru import HIDDEN, SeparableGRU
 
 
 class MotionEncoder(nn.Module):
-    """Costs (B, 145, h, w) and flow (B, 2, h, w) to motion features (B, 128, h, w); the last two channels are the flow."""
+    """Costs (B, 145, h, w) and flow (B, 2, h, w) to motion features (B, 128, h, w), the last two of them the flow."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Aggregator(nn.Module):
     def forward(self, weights: torch.Tensor, motion: torch.Tensor) -> torch.Tensor:
         """Weights (B, h*w, h*w) and motion features (B, 128, h, w) to global motion features (B, 128, h, w)."""
         gathered = self.to_v(motion).flatten(2) @ weights.transpose(1, 2)
-        return motion + self.gamma * gathered.view(motion.shape)
+        return cast(torch.Tensor, motion + self.gamma * gathered.view(motion.shape))
 
 
 class FlowHead(nn.Module):
@@ -113,7 +113,7 @@ class CovarianceUpdate(nn.Module):
 
 
 def upsample(maps: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Convex 8x upsampling: maps (B, 2, h, w) and logits (B, 576, h, w) to 8 times their convex combinations (B, 2, 8h, 8w)."""
+    """Convex upsampling: (B, 2, h, w), logits (B, 576, h, w) to 8 times convex combinations, (B, 2, 8h, 8w)."""
     batch, channels, height, width = maps.shape
     weights = torch.softmax(0.25 * mask.float().view(batch, 1, 9, 64, height, width), dim=2)
     neighbours = F.unfold(8 * maps, 3, padding=1).view(batch, channels, 9, 1, height, width)

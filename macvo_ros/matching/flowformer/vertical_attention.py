@@ -1,8 +1,8 @@
 """Attention of latent tokens between source pixels, guided by the context of the first image.
 
-Token k of each pixel forms a map of its own; a local (windowed) and a global (sub-sampled) block move information across
-it. Context is concatenated to queries and keys but not to values. The authors tile the contexts of a batch in the wrong
-order, so that pairs in a batch see each other's contexts; here each pair sees its own, whatever else is in the batch.
+Token k of each pixel forms a map of its own; a local (windowed) and a global (sub-sampled) block move information
+across it. Context is concatenated to queries and keys but not to values. The authors tile the contexts of a batch in
+the wrong order, so that pairs in a batch see each other's contexts; here each pair sees its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CONTEXT = 64
 
 
 class ContextLinear(nn.Linear):
-    """A linear layer on [token, context + position] whose context share is computed once for all K tokens of a pixel."""
+    """A linear layer on [token, context] whose context share is computed once for all K tokens of a pixel."""
 
     def split(self, tokens: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
         """W [token, context], without bias: tokens (B, K, H, W, C), context (B, H, W, 64) to (B, K, H, W, C')."""
@@ -43,7 +43,7 @@ class LocalContextAttention(nn.Module):
 
     def forward(self, tokens: torch.Tensor, context: torch.Tensor) -> torch.Tensor:
         """Tokens (B, K, H, W, C) and context (B, H, W, 256) to (B, K, H, W, C)."""
-        batch, count, height, width, _ = tokens.shape
+        height, width = tokens.shape[2:4]
         context = self.context_proj(context)
         position = sine_code(pixel_grid(WINDOW, WINDOW, tokens.device).flatten(0, 1), self.q.in_features)
 
@@ -55,7 +55,7 @@ class LocalContextAttention(nn.Module):
         value = windows(F.linear(tokens, self.v.weight), self.v.bias)
         attended = attend(query, key, value, self.heads)
         maps = from_windows(attended, WINDOW, height + -height % WINDOW, width + -width % WINDOW)
-        return cast(torch.Tensor, self.proj(maps[:, :height, :width])).unflatten(0, (batch, count))
+        return cast(torch.Tensor, self.proj(maps[:, :height, :width])).view(tokens.shape)
 
 
 class GlobalContextAttention(nn.Module):
@@ -84,7 +84,8 @@ class GlobalContextAttention(nn.Module):
         guide = pad_to_multiple(context, self.reduction).permute(0, 3, 1, 2)
         weight = self.sr_key.weight
         guided = F.conv2d(guide, weight[:, dim:], self.sr_key.bias, stride=self.reduction)[:, None]
-        small = F.conv2d(maps, weight[:, :dim], stride=self.reduction).unflatten(0, (batch, count)) + guided
+        small = F.conv2d(maps, weight[:, :dim], stride=self.reduction)
+        small = small.view(batch, count, *small.shape[1:]) + guided
         rows, columns = small.shape[-2:]
         grid = pixel_grid(rows, columns, tokens.device, step=self.reduction).flatten(0, 1)
         keys = self.norm(small.flatten(0, 1).flatten(2).transpose(1, 2))
