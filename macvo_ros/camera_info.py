@@ -92,6 +92,11 @@ class StereoInput:
         return cls(rectifier.camera, rectifier)
 
     @property
+    def image_size(self) -> tuple[int, int]:
+        """(height, width) the images must have before rectification: that of both, since maps keep the size."""
+        return self.camera.height, self.camera.width
+
+    @property
     def raw_from_rectified(self) -> Float64:
         """(4, 4) pose of the rectified left camera in the raw one, whose name the image header carries.
 

@@ -32,6 +32,21 @@ def decode_image(
     Returns (H, W) grey or (H, W, 3) RGB, uint8. mono8 and rgb8 are views of `data` (read-only when it is).
     mono16 keeps the high byte (value >> 8) whatever the image shows, so that brightness means the same in each frame.
     """
+    row = check_image(memoryview(data).nbytes, encoding, height, width, step)
+    flat = np.frombuffer(data, np.uint8)
+    rows = flat[: step * height].reshape(height, step)[:, :row]
+    if encoding in ("mono8", "8UC1"):
+        return rows
+    if encoding == "mono16":
+        return np.ascontiguousarray(rows[:, (0 if is_bigendian else 1) :: 2])
+    pixels = rows.reshape(height, width, -1) if step == row else _padded_pixels(rows, width)
+    if encoding == "rgb8":
+        return pixels
+    return np.asarray(cv2.cvtColor(pixels, _TO_RGB[encoding]), dtype=np.uint8)
+
+
+def check_image(size: int, encoding: str, height: int, width: int, step: int) -> int:
+    """Check the fields of a `sensor_msgs/Image` with `size` bytes of data; returns the bytes of a row's pixels."""
     if encoding not in BYTES_PER_PIXEL:
         raise ImageError(
             f"image encoding {encoding!r} is not supported; expected one of {', '.join(BYTES_PER_PIXEL)}: "
@@ -45,24 +60,12 @@ def decode_image(
             f"image step is {step} bytes but a row of {width} {encoding} pixels takes {row}; "
             "the message is malformed, check its publisher"
         )
-    try:
-        flat = np.frombuffer(data, np.uint8)
-    except ValueError:  # an empty buffer, or one that is not contiguous
-        flat = np.ascontiguousarray(data, dtype=np.uint8).reshape(-1)
-    if flat.size < step * height:
+    if size < step * height:
         raise ImageError(
-            f"image data is truncated: {flat.size} bytes, but {height} rows of {step} bytes make {step * height}; "
+            f"image data is truncated: {size} bytes, but {height} rows of {step} bytes make {step * height}; "
             "the message is malformed, check its publisher"
         )
-    rows = flat[: step * height].reshape(height, step)[:, :row]
-    if encoding in ("mono8", "8UC1"):
-        return rows
-    if encoding == "mono16":
-        return np.ascontiguousarray(rows[:, (0 if is_bigendian else 1) :: 2])
-    pixels = rows.reshape(height, width, -1) if step == row else _padded_pixels(rows, width)
-    if encoding == "rgb8":
-        return pixels
-    return np.asarray(cv2.cvtColor(pixels, _TO_RGB[encoding]), dtype=np.uint8)
+    return row
 
 
 def _padded_pixels(rows: Image, width: int) -> Image:

@@ -119,6 +119,37 @@ def twist_covariance(relative: RelativeMotion, elapsed: float) -> Float64:
     return covariance
 
 
+def status_fields(estimate: Estimate) -> dict[str, int | float | str]:
+    """The fields of msg/Status that follow from the estimate alone; counters and latencies are the node's."""
+    fields: dict[str, int | float | str] = {
+        "state": int(estimate.status),
+        "reason": estimate.reason,
+        "keypoints": 0,
+        "inliers": 0,
+        "median_match_sigma": float("nan"),
+        "median_point_sigma": float("nan"),
+        "chi2": float(estimate.chi2),
+        "position_sigma": _largest_sigma(estimate.covariance[:3, :3]),
+        "rotation_sigma": _largest_sigma(estimate.covariance[3:, 3:]),
+        "core_time": float(estimate.timings.get("total", 0.0)),
+    }
+    for stage in ("match", "select", "covariance", "pose"):
+        fields[f"{stage}_time"] = float(estimate.timings.get(stage, 0.0))
+    if estimate.landmarks is not None:
+        inlier = estimate.landmarks.inlier
+        fields["keypoints"], fields["inliers"] = len(inlier), int(np.count_nonzero(inlier))
+        if inlier.any():
+            fields["median_match_sigma"] = float(np.median(estimate.landmarks.match_sigma[inlier]))
+            variances = np.linalg.eigvalsh(estimate.landmarks.covariance[inlier])[:, 2]
+            fields["median_point_sigma"] = float(np.median(np.sqrt(np.maximum(variances, 0))))
+    return fields
+
+
+def _largest_sigma(covariance: Float64) -> float:
+    """Root of the largest eigenvalue."""
+    return float(np.sqrt(max(np.linalg.eigvalsh(covariance)[-1], 0.0)))
+
+
 def split_stamp(stamp: int) -> tuple[int, int]:
     """Nanoseconds to the (sec, nanosec) of builtin_interfaces/Time."""
     return divmod(int(stamp), 1_000_000_000)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,6 +26,7 @@ from macvo_ros.message_fields import (
     message_covariance,
     odometry_fields,
     split_stamp,
+    status_fields,
     transform_cloud,
     twist,
 )
@@ -145,6 +148,24 @@ def test_cloud_holds_inliers_with_colour_and_covariance():
     packed = int(cloud["rgb"].view(np.uint32)[0])
     assert [packed >> 16, packed >> 8 & 255, packed & 255] == list(left[v, u])
     assert len(keypoint_cloud(None, left)) == 0
+
+
+def test_status_counts_and_medians_are_of_the_inliers():
+    marks = landmarks()
+    estimate = dataclasses.replace(
+        estimate_of(covariance=np.diag([1.0, 4, 9, 0.01, 0.04, 0.09])),
+        landmarks=marks,
+        timings={"match": 0.5, "total": 0.7},
+    )
+    fields = status_fields(estimate)
+    assert (fields["state"], fields["keypoints"], fields["inliers"]) == (Status.TRACKING, 5, 4)
+    assert fields["position_sigma"] == pytest.approx(3.0)
+    assert fields["rotation_sigma"] == pytest.approx(0.3)
+    assert (fields["match_time"], fields["core_time"], fields["pose_time"]) == (0.5, 0.7, 0.0)
+    sigmas = [np.sqrt(np.linalg.eigvalsh(c)[-1]) for c in marks.covariance[marks.inlier]]
+    assert fields["median_point_sigma"] == pytest.approx(np.median(sigmas))
+    assert fields["median_match_sigma"] == pytest.approx(np.median(marks.match_sigma[marks.inlier]))
+    assert np.isnan(status_fields(estimate_of())["median_point_sigma"])
 
 
 def test_grey_cloud_is_grey():
