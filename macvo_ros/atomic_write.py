@@ -6,6 +6,8 @@ import os
 import threading
 from pathlib import Path
 
+from macvo_ros.errors import MacvoError
+
 
 def atomic_write(path: str | Path, content: str | bytes) -> None:
     """Write `content` to a temporary file beside `path`, then rename: readers see the old file or the new one."""
@@ -14,6 +16,7 @@ def atomic_write(path: str | Path, content: str | bytes) -> None:
     try:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
         os.replace(temporary, path)
-    except BaseException:
+    except OSError as error:
+        raise MacvoError(f"{path}: cannot write the file ({error.strerror or error})") from None
+    finally:
         temporary.unlink(missing_ok=True)
-        raise

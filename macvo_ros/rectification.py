@@ -26,6 +26,8 @@ _ALIASES = {
     "fisheye": EQUIDISTANT,
     "kannala_brandt4": EQUIDISTANT,
 }
+MAX_PIXELS = 1 << 26
+"""Images beyond this are a broken calibration; their maps would eat the memory."""
 _COEFFICIENTS = {PLUMB_BOB: (4, 5), RATIONAL: (8, 12, 14), EQUIDISTANT: (4,)}
 
 
@@ -53,8 +55,10 @@ class RawCamera:
             raise CalibrationError(
                 f"lens model {str(self.model)[:40]!r} is not known; expected one of {', '.join(_COEFFICIENTS)}"
             )
-        if self.width < 1 or self.height < 1:
-            raise CalibrationError(f"image size must be positive, got {self.width}x{self.height}")
+        if self.width < 1 or self.height < 1 or self.width * self.height > MAX_PIXELS:
+            raise CalibrationError(
+                f"image size must be positive and at most {MAX_PIXELS >> 20} megapixels, got {self.width}x{self.height}"
+            )
         D = _numbers(self.D, "distortion coefficients").ravel()
         allowed = _COEFFICIENTS[self.model]
         if D.size > allowed[-1] and not D[allowed[-1] :].any():
@@ -69,7 +73,10 @@ class RawCamera:
     def undistort_maps(self, R: Float64, K_new: Float64, width: int, height: int) -> tuple[Image, Image]:
         """cv2.remap maps (fixed point) to an image of width x height seen by K_new after rotating the camera by R."""
         build = cv2.fisheye.initUndistortRectifyMap if self.model == EQUIDISTANT else cv2.initUndistortRectifyMap
-        maps = build(self.K, self.D, R, K_new, (width, height), cv2.CV_16SC2)
+        try:
+            maps = build(self.K, self.D, R, K_new, (width, height), cv2.CV_16SC2)
+        except cv2.error as error:
+            raise _unusable(error) from None
         return maps[0], maps[1]
 
 
@@ -144,9 +151,7 @@ class StereoRectifier:
             else:
                 R1, R2, P1, P2 = cv2.stereoRectify(*arguments, flags=cv2.CALIB_ZERO_DISPARITY, alpha=0)[:4]
         except cv2.error as error:
-            raise CalibrationError(
-                f"this calibration cannot be rectified ({str(error).strip()[:120]}); check K, D, R and T"
-            ) from None
+            raise _unusable(error) from None
         camera = StereoCamera.from_projection(P1, P2, *size)
         if left.model == EQUIDISTANT:
             focal = max(camera.fx, float(np.mean([left.K[0, 0], left.K[1, 1], right.K[0, 0], right.K[1, 1]])))
@@ -192,6 +197,11 @@ class StereoRectifier:
                 )
             rectified.append(cv2.remap(image, *maps, cv2.INTER_LINEAR))
         return rectified[0], rectified[1]
+
+
+def _unusable(error: cv2.error) -> CalibrationError:
+    reason = " ".join(str(error).split())[:120]
+    return CalibrationError(f"images cannot be rectified with this calibration ({reason}); check K, D, R and T")
 
 
 def _numbers(values: object, name: str) -> Float64:

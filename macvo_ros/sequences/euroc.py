@@ -9,8 +9,8 @@ import numpy as np
 from macvo_ros.calibration import load_euroc_calibration
 from macvo_ros.errors import CalibrationError, SequenceError
 from macvo_ros.rectification import StereoRectifier
-from macvo_ros.sequences.image_files import StereoImageFiles
-from macvo_ros.sequences.text_rows import number_rows, text_rows
+from macvo_ros.sequences.image_files import StereoImageFiles, check_size
+from macvo_ros.sequences.text_rows import check_quaternions, number_rows, text_rows
 from macvo_ros.sequences.truth_at_frames import with_truth
 
 TRUTH_FOLDERS = ("state_groundtruth_estimate0", "mocap0")
@@ -38,6 +38,7 @@ def open_euroc(path: str | Path) -> StereoImageFiles:
             f"{folder}: cam0 and cam1 have no stamp in common; expected the same stamps in both data.csv"
         )
     calibration, body_from_raw = load_euroc_calibration(folder / "cam0/sensor.yaml", folder / "cam1/sensor.yaml")
+    check_size(lefts[common[0]], calibration.left.width, calibration.left.height)
     try:
         rectifier = StereoRectifier.from_calibration(calibration)
     except CalibrationError as error:
@@ -60,6 +61,7 @@ def open_euroc(path: str | Path) -> StereoImageFiles:
     lines = text_rows(truth)
     stamps = np.array([_stamp(columns[0], f"{truth}, line {line}") for line, columns in lines], dtype=np.int64)
     rows = number_rows(truth, [(line, columns[1:8]) for line, columns in lines], 7)
+    check_quaternions(truth, lines, rows[:, 3:])
     return with_truth(sequence, stamps, rows[:, :3], rows[:, [4, 5, 6, 3]], body_from_camera)
 
 

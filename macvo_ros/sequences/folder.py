@@ -24,7 +24,7 @@ from macvo_ros.errors import CalibrationError, SequenceError
 from macvo_ros.frame import Image
 from macvo_ros.rectification import StereoRectifier
 from macvo_ros.se3 import quaternion
-from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, pair_images
+from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, check_size, pair_images
 from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.sequences.truth_at_frames import with_truth
 from macvo_ros.sequences.tum import read_times, read_tum, write_times, write_tum
@@ -36,7 +36,7 @@ def open_folder(path: str | Path) -> StereoImageFiles:
     """Open a plain folder."""
     path = Path(path)
     left, right = pair_images(path / "left", path / "right")
-    camera, rectifier, camera_from_rectified = _calibration(path / "calib.yaml")
+    camera, rectifier, camera_from_rectified = _calibration(path / "calib.yaml", left[0])
     truth = read_tum(path / "groundtruth.txt") if (path / "groundtruth.txt").exists() else None
     if (path / "times.txt").exists():
         stamps = read_times(path / "times.txt")
@@ -66,10 +66,13 @@ def write_folder(path: str | Path, sequence: Sequence, progress: Callable[[int],
     path = Path(path)
     for side in ("left", "right"):
         folder = path / side
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            occupied = any(folder.iterdir())
+        except OSError as error:
+            raise SequenceError(f"{folder}: cannot make the folder ({error.strerror or error})") from None
+        if occupied:
             raise SequenceError(f"{folder} is not empty; choose another folder or remove it")
-    save_calibration(path / "calib.yaml", sequence.camera)
     for index in range(len(sequence)):
         frame = sequence[index]
         _write_png(path / "left" / f"{index:06d}.png", frame.left)
@@ -79,14 +82,17 @@ def write_folder(path: str | Path, sequence: Sequence, progress: Callable[[int],
     write_times(path / "times.txt", sequence.stamps)
     if sequence.ground_truth is not None:
         write_tum(path / "groundtruth.txt", sequence.stamps, sequence.ground_truth)
+    save_calibration(path / "calib.yaml", sequence.camera)  # last: without it the folder is not taken for whole
 
 
 def _calibration(
-    path: Path,
+    path: Path, image: Path
 ) -> tuple[StereoCamera, StereoRectifier | None, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]:
     """The rectified camera, what rectifies to it, and the (4, 4) pose of the rectified camera in the one on disk."""
     calibration = load_calibration(path)
     turn = np.eye(4)
+    size = calibration if isinstance(calibration, StereoCamera) else calibration.left
+    check_size(image, size.width, size.height)
     if isinstance(calibration, StereoCamera):
         return calibration, None, turn
     try:

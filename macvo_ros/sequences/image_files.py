@@ -62,13 +62,11 @@ class StereoImageFiles:
 
     def __getitem__(self, index: int) -> StereoFrame:
         left, right = (read_image(files[index]) for files in (self.left, self.right))
+        if left.ndim != right.ndim:  # one eye grey and one in colour: grey is what they share
+            left, right = (cv2.cvtColor(i, cv2.COLOR_RGB2GRAY) if i.ndim == 3 else i for i in (left, right))
         for path, image in ((self.left[index], left), (self.right[index], right)):
             # A rectified view has the size of the raw images, so one check serves both.
-            if image.shape[:2] != (self.camera.height, self.camera.width):
-                raise SequenceError(
-                    f"{path} is {image.shape[1]}x{image.shape[0]} but the calibration is for "
-                    f"{self.camera.width}x{self.camera.height}; use the calibration of these images"
-                )
+            _same_size(path, image, self.camera.width, self.camera.height)
         if self.rectifier is not None:
             left, right = self.rectifier.apply(left, right)
         return StereoFrame(left, right, int(self.stamps[index]), self.camera)
@@ -98,10 +96,9 @@ def read_image(path: Path) -> Image:
         data = path.read_bytes()
     except OSError as error:
         raise SequenceError(f"{path}: cannot read the image ({error.strerror or error})") from None
-    ends = data.rstrip(b"\0")[-64:]
-    if (data.startswith(b"\x89PNG") and b"IEND" not in ends) or (
-        data.startswith(b"\xff\xd8") and b"\xff\xd9" not in ends
-    ):
+    # Decoders fill what is missing with grey. A jpg ends after its last scan, neither marker occurs within one.
+    png_cut = data.startswith(b"\x89PNG") and b"IEND" not in data
+    if png_cut or (data.startswith(b"\xff\xd8") and data.rfind(b"\xff\xd9") < data.rfind(b"\xff\xda")):
         raise SequenceError(f"{path}: the image is cut short; copy it again")
     try:
         flags = cv2.IMREAD_ANYCOLOR | cv2.IMREAD_IGNORE_ORIENTATION
@@ -111,6 +108,19 @@ def read_image(path: Path) -> Image:
     if image is None or image.size == 0:
         raise SequenceError(f"{path}: not an image that can be read ({len(data)} bytes); copy it again")
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB) if image.ndim == 3 else image)
+
+
+def check_size(path: Path, width: int, height: int) -> None:
+    """Refuse an image that is not of the calibration's size, before anything is built for it."""
+    _same_size(path, read_image(path), width, height)
+
+
+def _same_size(path: Path, image: Image, width: int, height: int) -> None:
+    if image.shape[:2] != (height, width):
+        raise SequenceError(
+            f"{path} is {image.shape[1]}x{image.shape[0]} but the calibration is for {width}x{height}; "
+            "use the calibration of these images"
+        )
 
 
 def list_images(folder: Path) -> dict[tuple[int | str, ...], Path]:

@@ -42,9 +42,11 @@ def open_kitti(path: str | Path) -> StereoImageFiles:
     else:
         _log.warning("%s: there is no times.txt, 10 Hz is assumed", folder)
     resolved = folder.resolve()
-    poses = resolved.parent.parent / "poses" / f"{resolved.name}.txt"
+    # The folder may be a link: the poses are looked for beside the link first.
+    candidates = [place.parent.parent / "poses" / f"{place.name}.txt" for place in (folder.absolute(), resolved)]
+    poses = next((file for file in candidates if file.exists()), None)
     truth = None
-    if poses.exists():
+    if poses is not None:
         P = read_kitti_projections(folder / "calib.txt")[names[0]]
         camera0_from_left = np.eye(4)
         camera0_from_left[:3, 3] = -np.linalg.solve(P[:, :3], P[:, 3])

@@ -70,7 +70,10 @@ def open_sequence(
             f"{path} is none of the known layouts: tartanair (image_left/ or image_lcam_front/), euroc (mav0/), kitti "
             f"(sequences/ or image_0/), folder (left/ right/ calib.yaml); found {_folders(path)}"
         )
-    return _OPEN[layout](path).sliced(frames, step)
+    try:
+        return _OPEN[layout](path).sliced(frames, step)
+    except OSError as error:
+        raise SequenceError(f"{path}: cannot be read ({error})") from None
 
 
 def _folders(path: Path) -> str:

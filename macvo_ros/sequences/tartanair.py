@@ -19,7 +19,7 @@ from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import SequenceError
 from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, pair_images, read_image
 from macvo_ros.sequences.poses import NED_FROM_OPTICAL, poses_from_quaternions
-from macvo_ros.sequences.text_rows import number_rows, text_rows
+from macvo_ros.sequences.text_rows import check_quaternions, number_rows, text_rows
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,9 @@ def open_tartanair(path: str | Path) -> StereoImageFiles:
     truth = None
     if (path / layout.poses).exists():
         file = path / layout.poses
-        rows = number_rows(file, text_rows(file), 7)
+        lines = text_rows(file)
+        rows = number_rows(file, lines, 7)
+        check_quaternions(file, lines, rows[:, 3:])
         truth = poses_from_quaternions(rows[:, :3], rows[:, 3:]) @ NED_FROM_OPTICAL
     camera = camera if width == camera.width else camera.resized(width, height)
     parts = path.resolve().parts

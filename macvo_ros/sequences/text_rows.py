@@ -32,6 +32,14 @@ def number_rows(path: str | Path, rows: list[Row], columns: int) -> npt.NDArray[
             values[i] = [float(text) for text in row]
         except ValueError:
             values[i] = np.nan
-        if not np.isfinite(values[i]).all():
+        if not (np.abs(values[i]) < 1e15).all():  # nan, inf and what no trajectory holds
             raise SequenceError(f"{path}, line {line}: expected finite numbers, got {' '.join(row)[:80]!r}")
     return values
+
+
+def check_quaternions(path: str | Path, rows: list[Row], quaternions: npt.NDArray[np.float64]) -> None:
+    """Refuse (N, 4) quaternions of `rows` whose length is not 1 up to rounding."""
+    wrong = np.flatnonzero(np.abs(np.linalg.norm(quaternions, axis=1) - 1) > 0.01)
+    if wrong.size:
+        line, values = rows[int(wrong[0])][0], quaternions[wrong[0]].tolist()
+        raise SequenceError(f"{path}, line {line}: expected a unit quaternion, got {values}; check the columns")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +13,13 @@ from macvo_ros.atomic_write import atomic_write
 from macvo_ros.errors import SequenceError
 from macvo_ros.se3 import nearest_rotation, quaternion
 from macvo_ros.sequences.poses import poses_from_quaternions
-from macvo_ros.sequences.text_rows import number_rows, text_rows
+from macvo_ros.sequences.text_rows import check_quaternions, number_rows, text_rows
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
+MAX_SECONDS = 4_000_000_000
+"""Times beyond the year 2096 are not seconds."""
 TUM_HEADER = "# timestamp tx ty tz qx qy qz qw"
 COVARIANCE_HEADER = (
     TUM_HEADER + " then the 21 upper-triangle entries c00 c01 .. c05 c11 .. c55, row by row, of the 6x6 covariance of "
@@ -49,10 +51,7 @@ def read_tum(path: str | Path) -> StampedPoses:
         )
     stamps = np.array([seconds_to_ns(row[0], f"{path}, line {line}") for line, row in rows], dtype=np.int64)
     values = number_rows(path, [(line, row[1:]) for line, row in rows], max(columns, default=8) - 1)
-    lengths = np.linalg.norm(values[:, 3:7], axis=1)
-    if (np.abs(lengths - 1) > 0.1).any():
-        line = rows[int(np.argmax(np.abs(lengths - 1)))][0]
-        raise SequenceError(f"{path}, line {line}: the last four columns of the pose are not a unit quaternion")
+    check_quaternions(path, rows, values[:, 3:7])
     covariance = None
     if values.shape[1] == 28:
         row_of, column_of = np.triu_indices(6)
@@ -114,12 +113,12 @@ def write_times(path: str | Path, stamps: npt.ArrayLike) -> None:
 def seconds_to_ns(text: str, where: str) -> int:
     """Exact nanoseconds of a decimal number of seconds: a float would lose up to 120 ns of today's time."""
     try:
-        ns = int((Decimal(text) * 1_000_000_000).to_integral_value())
-    except (InvalidOperation, ValueError, OverflowError):
+        seconds = Decimal(text)
+        if not abs(seconds) < MAX_SECONDS:
+            raise SequenceError(f"{where}: the time {text[:40]} is out of range; expected seconds")
+        return int((seconds * 1_000_000_000).to_integral_value())
+    except (ArithmeticError, ValueError):
         raise SequenceError(f"{where}: expected a time in seconds, got {text[:40]!r}") from None
-    if not -(2**62) < ns < 2**62:
-        raise SequenceError(f"{where}: the time {text[:40]} s is out of range; expected seconds")
-    return ns
 
 
 def ns_to_seconds(ns: int) -> str:
