@@ -1,0 +1,46 @@
+"""The definition of our Status message as text: bags carry it, and a machine without a built package needs it."""
+
+STATUS_TYPE = "macvo_ros/msg/Status"
+
+# A copy of msg/Status.msg (a test keeps them equal), which is not installed by pip.
+STATUS_DEFINITION = """\
+# How the odometry stands after one stereo pair.
+
+uint8 INITIALIZING = 0  # first pair: a reference was taken, there is no motion yet
+uint8 TRACKING = 1      # the motion and its covariance were measured
+uint8 DEGRADED = 2      # the motion was measured from little evidence; its covariance says so
+uint8 LOST = 3          # no motion was measured: odometry is silent
+
+std_msgs/Header header  # stamp of the images, odom frame
+uint8 state
+string reason           # why the state is not TRACKING; empty otherwise
+
+uint32 keypoints        # keypoints matched into this frame
+uint32 inliers          # of these, those the pose agrees with
+float32 median_match_sigma  # of the inliers: standard deviation of the match, pixels
+float32 median_point_sigma  # of the inliers: root of the largest eigenvalue of the 3x3 covariance, metres
+float64 chi2            # squared Mahalanobis residual per degree of freedom; 1 is perfect, nan without a motion
+float64 position_sigma  # root of the largest eigenvalue of the pose covariance's position block, metres
+float64 rotation_sigma  # the same of its rotation block, radians
+
+# Time, seconds.
+float32 match_time
+float32 select_time
+float32 covariance_time
+float32 pose_time
+float32 core_time       # the whole odometry core
+float32 latency         # from arrival of the second image of the pair to publication
+float32 overhead        # latency without the core and without waiting for it: decoding, rectifying, publishing
+float32 age             # from the stamp of the image to publication, by the node's clock
+
+# Counters since the node was configured. received = processed + dropped + waiting, always.
+uint64 received         # stereo pairs
+uint64 processed        # pairs the worker finished, refused ones included
+uint64 dropped          # pairs replaced by a newer one before the worker was free
+uint8 waiting           # pairs waiting or being worked on when this was counted
+uint64 refused          # of the processed: unusable ones (see /diagnostics for each reason)
+uint64 unpaired         # images that never found a partner
+uint64 lost             # of the processed: pairs without a motion
+uint64 degraded         # of the processed: pairs with a motion from little evidence
+uint64 resets           # restarts of the tracking, whoever asked for them
+"""
