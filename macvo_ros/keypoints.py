@@ -19,6 +19,7 @@ from macvo_ros.camera import StereoCamera
 from macvo_ros.config import KeypointConfig
 
 _MEDIAN_STRIDE = 4
+_MAX_RELATIVE_SIGMA = 0.3
 
 
 def select_keypoints(
@@ -51,6 +52,8 @@ def select_keypoints(
 
     keep = _inside(u, v, config.border, camera) & _inside(u + du, v + dv, config.border, camera)
     keep &= d >= config.min_disparity
+    # Appendix A.1: first-order depth variance holds while the disparity's sigma is below 0.3 of it.
+    keep &= z_var * d**2 <= _MAX_RELATIVE_SIGMA**2
     if config.selector == "uncertainty":
         # Sigma above max_uncertainty medians of sigma is variance above its square times the median variance.
         factor = config.max_uncertainty**2

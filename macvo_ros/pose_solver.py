@@ -29,6 +29,10 @@ _REJECT_CHI2_3 = 16.27
 """Its 99.9 % point: residuals beyond are not noise."""
 
 
+_FLOOR = 1e-12
+"""Relative floor of pivots and information, far below anything measurable."""
+
+
 @dataclass(frozen=True, eq=False)
 class PointPairs:
     """The same points seen from two frames.
@@ -98,23 +102,25 @@ def solve_pose(
     if iterate:
         everything = np.ones(len(pairs))
         rotation, translation, iterations = _minimise(pairs, rotation, translation, config, prior, everything)
-    m2, _ = _residuals(pairs, rotation, translation)
+    m2 = _squared(_whitener(pairs, rotation), pairs.reference - pairs.current @ rotation.T - translation)
     # The median tells the real scale of the residuals, whatever the outliers; never below what was promised.
     scale = max(1.0, float(np.median(m2)) / _MEDIAN_CHI2_3) if len(m2) else 1.0
     inlier = m2 <= _REJECT_CHI2_3 * scale
     if iterate and not inlier.all() and inlier.sum() >= 3:
         rotation, translation, second = _minimise(pairs, rotation, translation, config, prior, inlier.astype(float))
         iterations += second
-    m2, precision = _residuals(pairs, rotation, translation)
+    points = pairs.current @ rotation.T
+    whitener = _whitener(pairs, rotation)
+    m2 = _squared(whitener, pairs.reference - points - translation)
     weight = _huber_weight(m2, config.kernel) * inlier
-    jacobian = _jacobian(pairs.current @ rotation.T)
-    weighted = (weight[:, None, None] * precision) @ jacobian
-    information = np.einsum("nij,nik->jk", jacobian, weighted)
+    jacobian = whitener @ _jacobian(points)
+    weighted = weight[:, None, None] * jacobian
+    information = jacobian.reshape(-1, 6).T @ weighted.reshape(-1, 6) + _FLOOR * np.eye(6)
     if prior is not None:
         information = information + prior.information
     # dx = -H^-1 J^T W n for noise n in the residual; the error true - estimate is its opposite.
-    gain = np.linalg.solve(_conditioned(information), weighted.transpose(2, 0, 1).reshape(6, -1))
-    gain = gain.reshape(6, len(pairs), 3).transpose(1, 0, 2)
+    pull = (weighted.transpose(0, 2, 1) @ whitener).transpose(1, 0, 2).reshape(6, -1)
+    gain = np.linalg.solve(information, pull).reshape(6, len(pairs), 3).transpose(1, 0, 2)
     freedom = max(3 * int(inlier.sum()) - 6, 1)
     return PoseSolution(
         motion=transform(nearest_rotation(rotation), translation),
@@ -141,15 +147,14 @@ def _minimise(
     iterations = 0
     while iterations < config.max_iterations:
         points = pairs.current @ rotation.T
-        residual = pairs.reference - points - translation
-        precision = _inverse_symmetric(pairs.reference_cov + rotation @ pairs.current_cov @ rotation.T)
-        m2 = _squared(residual, precision)
+        whitener = _whitener(pairs, rotation)
+        residual = (whitener @ (pairs.reference - points - translation)[:, :, None])[:, :, 0]
+        m2 = np.einsum("ni,ni->n", residual, residual)
         cost = _huber_cost(m2, config.kernel, active)
-        jacobian = _jacobian(points)
-        weighted = ((active * _huber_weight(m2, config.kernel))[:, None, None] * precision) @ jacobian
-        flat = weighted.reshape(-1, 6)
-        hessian = jacobian.reshape(-1, 6).T @ flat
-        gradient = residual.reshape(-1) @ flat
+        jacobian = whitener @ _jacobian(points)
+        weighted = ((active * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
+        hessian = jacobian.reshape(-1, 6).T @ weighted
+        gradient = residual.reshape(-1) @ weighted
         if prior is not None:
             offset = _difference(rotation, translation, prior.motion)
             hessian = hessian + prior.information
@@ -162,7 +167,7 @@ def _minimise(
             step = -np.linalg.solve(hessian + damping * diagonal, gradient)
             new_rotation, new_translation = exp_so3(step[3:]) @ rotation, translation + step[:3]
             new_residual = pairs.reference - pairs.current @ new_rotation.T - new_translation
-            new_cost = _huber_cost(_squared(new_residual, precision), config.kernel, active)
+            new_cost = _huber_cost(_squared(whitener, new_residual), config.kernel, active)
             if prior is not None:
                 offset = _difference(new_rotation, new_translation, prior.motion)
                 new_cost += float(offset @ prior.information @ offset)
@@ -179,14 +184,10 @@ def _minimise(
     return rotation, translation, iterations
 
 
-def _residuals(pairs: PointPairs, rotation: Float64, translation: Float64) -> tuple[Float64, Float64]:
-    """Squared Mahalanobis residuals (N,) and precisions (N, 3, 3) at a motion."""
-    precision = _inverse_symmetric(pairs.reference_cov + rotation @ pairs.current_cov @ rotation.T)
-    return _squared(pairs.reference - pairs.current @ rotation.T - translation, precision), precision
-
-
-def _squared(residual: Float64, precision: Float64) -> Float64:
-    return np.asarray(np.einsum("ni,nij,nj->n", residual, precision, residual, optimize=False))
+def _squared(whitener: Float64, residual: Float64) -> Float64:
+    """Squared Mahalanobis length of (N, 3) residuals."""
+    white = (whitener @ residual[:, :, None])[:, :, 0]
+    return np.asarray(np.einsum("ni,ni->n", white, white))
 
 
 def _jacobian(points: Float64) -> Float64:
@@ -215,21 +216,21 @@ def _difference(rotation: Float64, translation: Float64, mean: Float64) -> Float
     return np.concatenate((translation - mean[:3, 3], log_so3(rotation @ mean[:3, :3].T)))
 
 
-def _inverse_symmetric(m: Float64) -> Float64:
-    """Inverse of (N, 3, 3) symmetric positive definite matrices in closed form (adjugate over determinant)."""
-    a, b, c = m[:, 0, 0], m[:, 0, 1], m[:, 0, 2]
-    d, e, f = m[:, 1, 1], m[:, 1, 2], m[:, 2, 2]
-    out = np.empty_like(m)
-    out[:, 0, 0] = d * f - e * e
-    out[:, 0, 1] = out[:, 1, 0] = c * e - b * f
-    out[:, 0, 2] = out[:, 2, 0] = b * e - c * d
-    out[:, 1, 1] = a * f - c * c
-    out[:, 1, 2] = out[:, 2, 1] = b * c - a * e
-    out[:, 2, 2] = a * d - b * b
-    determinant = a * out[:, 0, 0] + b * out[:, 0, 1] + c * out[:, 0, 2]
-    return np.asarray(out / determinant[:, None, None])
+def _whitener(pairs: PointPairs, rotation: Float64) -> Float64:
+    """(N, 3, 3) inverse Cholesky factors of P + R Q R^T, in closed form: residuals times these have unit covariance.
 
-
-def _conditioned(information: Float64) -> Float64:
-    """The information with a floor far below anything measurable, so that it can always be inverted."""
-    return information + 1e-9 * np.eye(6)
+    Depth is often a thousand times less certain than direction; through the factor the weighted cost stays positive
+    where the inverse of the matrix itself would lose that to rounding.
+    """
+    m = pairs.reference_cov + rotation @ pairs.current_cov @ rotation.T
+    a = np.sqrt(m[:, 0, 0])
+    b, d = m[:, 1, 0] / a, m[:, 2, 0] / a
+    c = np.sqrt(np.maximum(m[:, 1, 1] - b * b, _FLOOR * m[:, 1, 1]))
+    e = (m[:, 2, 1] - d * b) / c
+    f = np.sqrt(np.maximum(m[:, 2, 2] - d * d - e * e, _FLOOR * m[:, 2, 2]))
+    out = np.zeros_like(m)
+    out[:, 0, 0], out[:, 1, 1], out[:, 2, 2] = 1 / a, 1 / c, 1 / f
+    out[:, 1, 0] = -b / (a * c)
+    out[:, 2, 1] = -e / (c * f)
+    out[:, 2, 0] = (b * e - c * d) / (a * c * f)
+    return np.asarray(out)
