@@ -18,6 +18,30 @@ class ClassicConfig:
 
 
 @dataclass(frozen=True)
+class FlowFormerConfig:
+    """Settings of the `flowformer` matcher, the paper's network."""
+
+    weights: str = setting("", "Checkpoint (.pth, .safetensors) or exported network (.onnx); see docs/flowformer.md.")
+    mode: str = setting(
+        "accurate",
+        "accurate: float32, 12 iterations; fast: bfloat16, 4 iterations (the paper's fast mode).",
+        choices=("accurate", "fast"),
+    )
+    iterations: int = setting(0, "Iterations of the decoder, 1 to 12; 0: those of the mode.", low=0, high=12)
+    height: int = setting(0, "Rows of the images the network sees; 0: as they are, or after width.", low=0, high=8192)
+    width: int = setting(
+        0, "Columns of the images the network sees; 0: as they are, or after height.", low=0, high=8192
+    )
+    memory_mb: int = setting(64, "Working memory of the cost encoder, megabytes.", low=1, high=65536)
+    compile: bool = setting(False, "Compile the network with torch.compile: slow first frame, faster ones after it.")
+    provider: str = setting(
+        "auto",
+        "What runs an .onnx file; auto: CUDA when present, else CPU.",
+        choices=("auto", "cpu", "cuda", "tensorrt"),
+    )
+
+
+@dataclass(frozen=True)
 class KeypointConfig:
     """Keypoint selection (paper III-B)."""
 
@@ -88,13 +112,14 @@ class MotionPriorConfig:
 class Config:
     """Everything the odometry core can be told."""
 
-    matcher: str = setting("classic", "Who matches images.", choices=("classic",))
+    matcher: str = setting("classic", "Who matches images.", choices=("classic", "flowformer"))
     device: str = setting("auto", "Where networks run: auto (CUDA when present), cpu, cuda or cuda:N.")
     solver: str = setting(
         "lm", "lm: our Levenberg-Marquardt; pypose: PyPose's, as in the paper.", choices=("lm", "pypose")
     )
     seed: int = setting(0, "Seed of everything random (the random selector).", low=0, high=2**31 - 1)
     classic: ClassicConfig = section(ClassicConfig)
+    flowformer: FlowFormerConfig = section(FlowFormerConfig)
     keypoints: KeypointConfig = section(KeypointConfig)
     covariance: CovarianceConfig = section(CovarianceConfig)
     pose: PoseConfig = section(PoseConfig)

@@ -107,4 +107,8 @@ def make_matcher(config: Config) -> Matcher:
         from macvo_ros.matching.classic import ClassicMatcher
 
         return ClassicMatcher(config.classic)
-    raise ConfigError(f"matcher: expected classic, got {config.matcher!r}")
+    if config.matcher == "flowformer":
+        from macvo_ros.matching.flowformer.choice import make_flowformer
+
+        return make_flowformer(config)
+    raise ConfigError(f"matcher: expected classic or flowformer, got {config.matcher!r}")

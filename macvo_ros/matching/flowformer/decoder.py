@@ -81,7 +81,7 @@ class MemoryDecoder(nn.Module):
         flow = torch.zeros_like(home).repeat(context.shape[0], 1, 1, 1)
         return constants, Refinement(flow, torch.zeros_like(flow), hidden, hidden)
 
-    def step(self, constants: Constants, state: Refinement) -> Refinement:
+    def forward(self, constants: Constants, state: Refinement) -> Refinement:
         """One iteration. Gradients do not pass through the flow that came in, as in RAFT."""
         update, covariance = self.update_block, self.cov_update
         flow = state.flow.detach()

@@ -9,11 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from macvo_ros.errors import ImageError
 from macvo_ros.matching.flowformer.cost_encoder import MemoryEncoder
 from macvo_ros.matching.flowformer.decoder import MemoryDecoder, Refinement
 from macvo_ros.matching.flowformer.twins import ImageEncoder
 
 STRIDE = 8
+SMALLEST = 32
 
 
 class Encoded(NamedTuple):
@@ -55,6 +57,10 @@ class FlowFormerCov(nn.Module):
 
     def encode(self, image: torch.Tensor, with_context: bool = True) -> Encoded:
         """Image (B, 3, H, W), RGB in [0, 1], to its features and context at stride 8."""
+        if min(image.shape[-2:]) < SMALLEST:
+            raise ImageError(
+                f"image is {image.shape[-1]}x{image.shape[-2]}; the network needs {SMALLEST} pixels a side at least"
+            )
         padded = F.pad(2 * image - 1, padding(*image.shape[-2:]), mode="replicate")
         features = self.memory_encoder.features(padded)
         return Encoded(features, self.context_encoder(padded) if with_context else None)
@@ -66,7 +72,7 @@ class FlowFormerCov(nn.Module):
         memory, cost = self.memory_encoder(source.features, target.features, source.context)
         constants, state = self.memory_decoder.start(memory, cost, source.context)
         for _ in range(self.iterations):
-            state = self.memory_decoder.step(constants, state)
+            state = self.memory_decoder(constants, state)
             yield state
 
     def match(self, source: Encoded, target: Encoded) -> tuple[torch.Tensor, torch.Tensor]:
