@@ -27,7 +27,7 @@ NAMESPACE = "/macvo"
 
 
 class EstimateWriter:
-    """Writes each estimate under /macvo as the node does: odometry, pose, keypoints, status, /tf; the path comes last."""
+    """Writes each estimate under /macvo as the node does: odometry, pose, keypoints, status, /tf; the path last."""
 
     def __init__(
         self,

@@ -46,13 +46,16 @@ class McapScan:
         channels: dict[int, tuple[str, str]] = {}
         counts: Counter[int] = Counter()
         for kind, record in self._records():
-            if kind == SCHEMA:
-                schemas[struct.unpack_from("<H", record)[0]] = _text(record, 2)
-            elif kind == CHANNEL:
-                channel, schema = struct.unpack_from("<HH", record)
-                channels[channel] = (_text(record, 4), schemas.get(schema, ""))
-            elif kind == MESSAGE:
-                counts[struct.unpack_from("<H", record)[0]] += 1
+            try:
+                if kind == SCHEMA:
+                    schemas[struct.unpack_from("<H", record)[0]] = _text(record, 2)
+                elif kind == CHANNEL:
+                    channel, schema = struct.unpack_from("<HH", record)
+                    channels[channel] = (_text(record, 4), schemas.get(schema, ""))
+                elif kind == MESSAGE:
+                    counts[struct.unpack_from("<H", record)[0]] += 1
+            except struct.error:
+                self.damage.append(f"{self.path.name}: a record of {len(record)} bytes is too short and was left out")
         if not channels:
             reason = f" ({self.damage[0]})" if self.damage else ""
             raise SequenceError(f"{self.path} holds no messages that can be read{reason}; record it again")
@@ -67,7 +70,7 @@ class McapScan:
         """Messages of `connections` in the order of the file, recorded at `start` (nanoseconds) or later."""
         wanted = {connection.id: connection for connection in connections}
         for kind, record in self._records():
-            if kind == MESSAGE:
+            if kind == MESSAGE and len(record) >= 22:
                 channel, _, recorded = struct.unpack_from("<HIQ", record)
                 if channel in wanted and (start is None or recorded >= start):
                     yield wanted[channel], recorded, record[22:]
@@ -105,7 +108,7 @@ class McapScan:
 
 def _text(record: bytes, at: int) -> str:
     length = int(struct.unpack_from("<I", record, at)[0])
-    return record[at + 4 : at + 4 + length].decode()
+    return record[at + 4 : at + 4 + length].decode(errors="replace")
 
 
 def _chunk(record: bytes) -> bytes:

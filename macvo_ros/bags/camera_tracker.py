@@ -1,0 +1,49 @@
+"""Run the odometry for a base frame, record what it says, and show its caller the camera."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.estimate import Estimate
+from macvo_ros.frame import StereoFrame
+from macvo_ros.odometry import StereoOdometry
+from macvo_ros.se3 import skew
+
+Float64 = npt.NDArray[np.float64]
+
+
+class CameraTracker:
+    """A tracker for `run_sequence`: evaluation compares cameras, robots want their base.
+
+    odometry: set up with base_from_camera. on_estimate: called with each estimate of the base frame.
+    """
+
+    def __init__(self, odometry: StereoOdometry, on_estimate: Callable[[Estimate], None]) -> None:
+        self._odometry = odometry
+        self._on_estimate = on_estimate
+
+    def track(self, frame: StereoFrame) -> Estimate:
+        """The estimate with the pose of the left camera in odom, and its covariance at the camera."""
+        estimate = self._odometry.track(frame)
+        self._on_estimate(estimate)
+        return camera_estimate(estimate, self._odometry.base_from_camera)
+
+
+def camera_estimate(estimate: Estimate, base_from_camera: Float64) -> Estimate:
+    """`estimate` of the base frame as one of the camera; base_from_camera: (4, 4), metres.
+
+    t_c = t_b + R_b l, so the error is dt_c = dt_b + dtheta x (R_b l): the lever arm turns rotation into translation.
+    """
+    lever = estimate.pose[:3, :3] @ base_from_camera[:3, 3]
+    jacobian = np.eye(6)
+    jacobian[:3, 3:] = -skew(lever)
+    return replace(
+        estimate,
+        pose=estimate.pose @ base_from_camera,
+        covariance=jacobian @ estimate.covariance @ jacobian.T,
+        relative_base=estimate.relative,
+    )
