@@ -1,0 +1,74 @@
+"""The command `macvo`: finds the subcommands in macvo_ros/commands and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import pkgutil
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from macvo_ros import __version__, commands
+from macvo_ros.errors import MacvoError
+
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+FIRST = ("run", "eval", "compare", "demo")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose complaints fit in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line on stderr and exit with 2."""
+        self.exit(EXIT_USAGE, f"macvo: {' '.join(message.split())} (try: {self.prog} --help)\n")
+
+
+def command_names() -> list[str]:
+    """Names of the subcommands, those of the main job first."""
+    names = {module.name for module in pkgutil.iter_modules(commands.__path__) if not module.name.startswith("_")}
+    return [name for name in FIRST if name in names] + sorted(names - set(FIRST))
+
+
+def make_parser(names: Sequence[str]) -> Parser:
+    """The parser of `macvo` with the subcommands `names`."""
+    parser = Parser(prog="macvo", description="Stereo visual odometry with an honest covariance.")
+    parser.add_argument("--version", action="version", version=f"macvo {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name in names:
+        import_module(f"macvo_ros.commands.{name}").add_parser(subparsers)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one subcommand. Exit codes: 0 ran, 2 usage or input error (one line on stderr), 130 interrupted."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    names = command_names()
+    if arguments and arguments[0] in names:
+        names = arguments[:1]  # the others need not even be imported
+    try:
+        args = make_parser(names).parse_args(arguments)
+        return int(args.run(args))
+    except MacvoError as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        print("macvo: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of our output (head, less) is gone: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _fail(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+
+
+def _fail(message: str) -> int:
+    with contextlib.suppress(OSError):
+        print(f"macvo: {' '.join(message.split())}", file=sys.stderr)
+    return EXIT_USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

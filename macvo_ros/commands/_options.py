@@ -1,0 +1,74 @@
+"""Arguments that several commands share: which sequence, which part of it, which configuration."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from macvo_ros.errors import SequenceError
+
+if TYPE_CHECKING:
+    from macvo_ros.config import Config
+    from macvo_ros.sequences.sequence import Sequence
+
+RENDERED = "render:"
+RENDERED_FRAMES = 90  # unless --frames asks for more
+
+
+def add_sequence_options(parser: argparse.ArgumentParser) -> None:
+    """Which sequence, and which of its frames."""
+    parser.add_argument("path", metavar="SEQUENCE", help="folder of a sequence, or render:NAME (render:room)")
+    parser.add_argument("--layout", help="tartanair, euroc, kitti or folder; recognised when left out")
+    parser.add_argument("--sequence", metavar="NAME", help="which one, where the folder holds several (KITTI: 00)")
+    parser.add_argument("--frames", metavar="A:B", type=_frames, help="frames A up to, not including, B")
+    parser.add_argument("--step", metavar="N", type=_step, default=1, help="every Nth of these frames")
+
+
+def add_config_options(parser: argparse.ArgumentParser) -> None:
+    """How the odometry is set up."""
+    parser.add_argument("--config", metavar="FILE", type=Path, help="YAML file with configuration keys")
+    parser.add_argument("--matcher", metavar="NAME", help="who matches images (the configuration key matcher)")
+    parser.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[], dest="assignments",
+        help="any configuration key, repeatable: --set keypoints.count=300",
+    )  # fmt: skip
+
+
+def open_input(args: argparse.Namespace) -> Sequence:
+    """The sequence named on the command line."""
+    if args.path.startswith(RENDERED):
+        from macvo_ros.evaluation.part import PartOfSequence
+        from macvo_ros.rendering.sequence import RenderedSequence
+
+        if args.layout is not None or args.sequence is not None:
+            raise SequenceError(f"{args.path} is rendered: --layout and --sequence do not apply")
+        last = args.frames[1] if args.frames else None
+        count = last if last is not None and last > 0 else RENDERED_FRAMES
+        return PartOfSequence(RenderedSequence(args.path[len(RENDERED) :], count), args.frames, args.step)
+    from macvo_ros.sequences import open_sequence
+
+    return open_sequence(args.path, layout=args.layout, sequence=args.sequence, frames=args.frames, step=args.step)
+
+
+def load_config_of(args: argparse.Namespace) -> Config:
+    """The configuration: file, then --set, then --matcher."""
+    from macvo_ros.config import load_config
+
+    matcher = [f"matcher={args.matcher}"] if args.matcher is not None else []
+    return load_config(args.config, [*args.assignments, *matcher])
+
+
+def _frames(text: str) -> tuple[int | None, int | None]:
+    found = re.fullmatch(r"(-?\d+)?:(-?\d+)?", text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"expected A:B, for example 0:60, 100: or :60, got {text!r}")
+    first, last = (int(part) if part is not None else None for part in found.groups())
+    return first, last
+
+
+def _step(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
+    return int(text)

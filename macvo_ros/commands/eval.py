@@ -1,0 +1,55 @@
+"""macvo eval: how good the odometry is on a sequence with ground truth."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from macvo_ros.commands._options import add_config_options, add_sequence_options, load_config_of, open_input
+from macvo_ros.commands.run import run_and_measure, summary, write_all
+from macvo_ros.errors import SequenceError
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `macvo eval`."""
+    parser = subparsers.add_parser(
+        "eval",
+        help="measure the odometry on a sequence with ground truth",
+        description="Run the odometry over a sequence with ground truth and print t_rel, r_rel, ATE, NEES, the share "
+        "of errors within 3 sigma, speed and status counts; the paper's own figures beside them where it has any.",
+    )
+    add_sequence_options(parser)
+    add_config_options(parser)
+    parser.add_argument("--ablation", action="store_true", help="run the paper's ablations too (six runs)")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures as JSON")
+    parser.add_argument("--out", metavar="DIR", type=Path, help="write trajectories, JSON and report.html there")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run, measure, print and, if asked, write."""
+    from macvo_ros.evaluation.ablation import OURS, format_ablation, run_ablation
+    from macvo_ros.evaluation.result import result, write_json
+
+    config = load_config_of(args)
+    if args.ablation:
+        config = OURS.applied(config)
+    sequence = open_input(args)
+    if sequence.ground_truth is None:
+        raise SequenceError(f"{sequence.name} has no ground truth to evaluate against; use macvo run")
+    if len(sequence) < 2:
+        raise SequenceError(f"{sequence.name}: evaluation needs at least 2 frames, got {len(sequence)}; widen --frames")
+    evaluation = run_and_measure(sequence, config)
+    if args.ablation:
+        evaluation = replace(evaluation, ablation=run_ablation(sequence, config, evaluation.metrics))
+    print(summary(evaluation))
+    if evaluation.ablation is not None:
+        print(f"\nAblation\n{format_ablation(sequence, evaluation.ablation)}")
+    if args.json is not None:
+        document = result(evaluation.run, evaluation.metrics, evaluation.config, evaluation.ablation)
+        write_json(args.json, document)
+    if args.out is not None:
+        write_all(args.out, evaluation)
+        print(f"\nwritten to {args.out}/: {', '.join(sorted(entry.name for entry in args.out.iterdir()))}")
+    return 0

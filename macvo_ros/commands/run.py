@@ -1,0 +1,80 @@
+"""macvo run: a trajectory from a stereo sequence, with or without ground truth."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from macvo_ros.commands._options import add_config_options, add_sequence_options, load_config_of, open_input
+
+if TYPE_CHECKING:
+    from macvo_ros.config import Config
+    from macvo_ros.evaluation.report import Evaluation
+    from macvo_ros.sequences.sequence import Sequence
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `macvo run`."""
+    parser = subparsers.add_parser(
+        "run",
+        help="run the odometry over a sequence and write its trajectory",
+        description="Run the odometry over a stereo sequence. Writes trajectory.txt (TUM), trajectory_kitti.txt, "
+        "result.json and report.html; measures the error where the sequence has ground truth.",
+    )
+    add_sequence_options(parser)
+    add_config_options(parser)
+    parser.add_argument("--out", metavar="DIR", type=Path, help="where to write; output/<sequence> when left out")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the odometry and write everything it has to say."""
+    config = load_config_of(args)
+    sequence = open_input(args)
+    evaluation = run_and_measure(sequence, config)
+    directory = args.out or Path("output") / sequence.name.replace(" ", "_").replace("/", "_")
+    write_all(directory, evaluation)
+    print(summary(evaluation))
+    print(f"\nwritten to {directory}/: {', '.join(sorted(entry.name for entry in directory.iterdir()))}")
+    return 0
+
+
+def run_and_measure(sequence: Sequence, config: Config) -> Evaluation:
+    """Track the whole sequence and, where it has ground truth, measure the error."""
+    from macvo_ros.evaluation.metrics import evaluate
+    from macvo_ros.evaluation.report import Evaluation
+    from macvo_ros.evaluation.runner import run_sequence
+    from macvo_ros.odometry import StereoOdometry
+
+    result = run_sequence(sequence, StereoOdometry(config))
+    if sequence.ground_truth is None or len(sequence) < 2:
+        return Evaluation(sequence, result, config)
+    metrics, errors = evaluate(result, sequence.ground_truth)
+    return Evaluation(sequence, result, config, metrics, errors)
+
+
+def write_all(directory: Path, evaluation: Evaluation) -> None:
+    """Write trajectories, figures and report; the folder appears only now, with whole files."""
+    from macvo_ros.evaluation.report import write_report
+    from macvo_ros.evaluation.result import REPORT, RESULT, result, write_json, write_trajectories
+
+    write_trajectories(directory, evaluation.run, evaluation.sequence.ground_truth)
+    document = result(evaluation.run, evaluation.metrics, evaluation.config, evaluation.ablation)
+    write_json(directory / RESULT, document)
+    write_report(directory / REPORT, evaluation)
+
+
+def summary(evaluation: Evaluation) -> str:
+    """The table for the terminal."""
+    from macvo_ros.evaluation.paper import paper_sequence
+    from macvo_ros.evaluation.report import table_rows
+    from macvo_ros.evaluation.table import format_table
+
+    run = evaluation.run
+    lines = [f"{run.name}, {len(run.poses)} frames", "", format_table(*table_rows(evaluation))]
+    if (name := paper_sequence(run.name, evaluation.sequence.camera.fx)) is not None:
+        lines.append(f"(the paper ran the whole of {name}; * scale fitted to the truth)")
+    if evaluation.metrics is None:
+        lines.append("(no ground truth: only the speed is known)")
+    return "\n".join(lines)

@@ -1,0 +1,77 @@
+"""The ablation table of the paper (section IV): what happens to the error when one idea is taken out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from macvo_ros.config import Config
+from macvo_ros.evaluation.metrics import Metrics, evaluate
+from macvo_ros.evaluation.paper import paper_ablation
+from macvo_ros.evaluation.runner import run_sequence
+from macvo_ros.evaluation.table import format_table, number
+from macvo_ros.sequences.sequence import Sequence
+from macvo_ros.settings import build, to_flat
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One line of the table: its name, what it takes out, and the two settings that do so."""
+
+    name: str
+    meaning: str
+    selector: str
+    model: str
+
+    def applied(self, config: Config) -> Config:
+        """`config` with this variant's settings."""
+        flat = to_flat(config)
+        return build(Config, {**flat, "keypoints.selector": self.selector, "covariance.model": self.model})
+
+
+OURS = Variant("Ours", "everything", "uncertainty", "full")
+VARIANTS = (
+    Variant("w/o CovKP and CovOpt", "random keypoints, identity covariance", "random", "identity"),
+    Variant("w/o CovOpt", "identity covariance", "uncertainty", "identity"),
+    Variant("w/o CovKP", "random keypoints", "random", "full"),
+    Variant("DiagCov", "no off-diagonal terms", "uncertainty", "diagonal"),
+    Variant("Scale Agnostic", "covariance normalised in each frame", "uncertainty", "scale_agnostic"),
+    OURS,
+)
+
+
+def run_ablation(sequence: Sequence, config: Config, ours: Metrics | None = None) -> dict[str, Metrics]:
+    """Run every variant over a sequence with ground truth; `ours` saves a run already made of the last one."""
+    from macvo_ros.odometry import StereoOdometry
+
+    assert sequence.ground_truth is not None
+    results = {}
+    for number_, variant in enumerate(VARIANTS, start=1):
+        if variant is OURS and ours is not None:
+            results[variant.name] = ours
+            continue
+        title = f"{number_}/{len(VARIANTS)} {variant.name}"
+        run = run_sequence(sequence, StereoOdometry(variant.applied(config)), title=title)
+        results[variant.name], _ = evaluate(run, sequence.ground_truth)
+    return results
+
+
+def ablation_table(sequence: Sequence, results: dict[str, Metrics]) -> tuple[list[str], list[list[str]]]:
+    """Heading and rows of the table, the paper's own figures beside ours."""
+    title, paper = paper_ablation(sequence.name, sequence.camera.fx)
+    heading = ["variant", "t_rel [m]", "r_rel [deg]", f"t_rel ({title})", f"r_rel ({title})"]
+    rows = [
+        [
+            name,
+            number(metrics.t_rel, 5),
+            number(metrics.r_rel, 4),
+            number(paper[name].t_rel, 4),
+            number(paper[name].r_rel, 4),
+        ]
+        for name, metrics in results.items()
+    ]
+    return heading, rows
+
+
+def format_ablation(sequence: Sequence, results: dict[str, Metrics]) -> str:
+    """The table as text."""
+    return format_table(*ablation_table(sequence, results))

@@ -1,0 +1,74 @@
+"""Tables for the terminal, and the words and digits of a figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from macvo_ros.evaluation.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Column:
+    """One figure of a table: its JSON key, its heading, its digits and what it means."""
+
+    key: str
+    heading: str
+    digits: int
+    unit: str
+    meaning: str
+
+
+COLUMNS = (
+    Column("t_rel", "t_rel", 4, "m", "mean error of the translation from one frame to the next"),
+    Column("r_rel", "r_rel", 4, "deg", "mean error of the rotation from one frame to the next"),
+    Column("ate_rmse", "ATE", 4, "m", "root mean square position error after SE(3) alignment"),
+    Column(
+        "nees_relative_mean", "NEES rel", 2, "", "mean NEES of the relative motion; 6 is honest, more is overconfident"
+    ),
+    Column("nees_pose_mean", "NEES pose", 2, "", "mean NEES of the pose; 6 is honest, scatters widely in one run"),
+    Column("within_3sigma", "in 3 sigma", 3, "", "share of relative errors within 3 sigma; Gaussian: .997"),
+    Column("fps", "fps", 1, "1/s", "frames per second of tracking, without reading images"),
+    Column("degraded", "degraded", 0, "", "frames measured from little evidence"),
+    Column("lost", "lost", 0, "", "frames without a measurement"),
+)
+
+
+def number(value: float | int | None, digits: int) -> str:
+    """A figure with `digits` decimals; "-" where it is unknown."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"{value:.{digits}f}"
+
+
+def cells(figures: Mapping[str, float | int | None]) -> list[str]:
+    """The cells of `COLUMNS` for the figures of one run (or of a paper's row, which knows fewer)."""
+    return [number(figures.get(column.key), column.digits) for column in COLUMNS]
+
+
+def figures(metrics: Metrics) -> dict[str, float | int | None]:
+    """The figures of a run that `COLUMNS` shows."""
+    values = metrics.as_dict()
+    return {column.key: values[column.key] for column in COLUMNS}
+
+
+def headings() -> list[str]:
+    """The headings of `COLUMNS` with their units."""
+    return [f"{column.heading} [{column.unit}]" if column.unit else column.heading for column in COLUMNS]
+
+
+def format_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Plain text: the first column to the left, the others to the right; an empty row becomes a rule."""
+    widths = [max(len(row[i]) for row in [heading, *rows] if row) for i in range(len(heading))]
+    rule = "  ".join("-" * width for width in widths)
+
+    def line(row: Sequence[str]) -> str:
+        if not row:
+            return rule
+        padded = [row[0].ljust(widths[0])] + [
+            cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)
+        ]
+        return "  ".join(padded).rstrip()
+
+    return "\n".join([line(heading), rule, *(line(row) for row in rows)])
