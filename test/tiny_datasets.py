@@ -147,3 +147,6 @@ def folder(path: Path, count: int = 4, *, raw: bool = False, suffix: str = ".png
     )
     (path / "groundtruth.txt").write_text("# timestamp tx ty tz qx qy qz qw\n" + "\n".join(rows) + "\n")
     return poses
+
+
+WRITERS = {"tartanair": tartanair, "euroc": euroc, "kitti": kitti, "folder": folder}

@@ -1,0 +1,76 @@
+"""Image files: which belong together, and which cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+import tiny_datasets
+
+from macvo_ros.errors import SequenceError
+from macvo_ros.sequences import open_sequence
+from macvo_ros.sequences.image_files import read_image
+
+
+@pytest.mark.parametrize("layout", list(tiny_datasets.WRITERS))
+def test_a_missing_image_is_named(tmp_path: Path, layout: str) -> None:
+    tiny_datasets.WRITERS[layout](tmp_path, count=4)
+    images = sorted(file for file in tmp_path.rglob("*.png") if "poses" not in file.parts)
+    images[-1].unlink()
+    with pytest.raises(SequenceError, match=images[-1].stem.split("_")[0]):
+        open_sequence(tmp_path)
+
+
+@pytest.mark.parametrize("layout", list(tiny_datasets.WRITERS))
+def test_an_image_of_another_size_is_named(tmp_path: Path, layout: str) -> None:
+    tiny_datasets.WRITERS[layout](tmp_path, count=4)
+    last = sorted(tmp_path.rglob("*.png"))[-1]
+    tiny_datasets.save(last, tiny_datasets.image(0, 17, 19))
+    with pytest.raises(SequenceError, match=f"{last.name} is 17x19"):
+        open_sequence(tmp_path)[3]
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg"])
+def test_cut_and_broken_images_are_refused(tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"image{suffix}"
+    tiny_datasets.save(file, tiny_datasets.image(0, 40, 30, colour=True))
+    whole = file.read_bytes()
+    assert read_image(file).shape == (30, 40, 3)
+    file.write_bytes(whole + b"appended by some phone" * 10)
+    assert read_image(file).shape == (30, 40, 3)
+    for content in (b"", b"text", *(whole[:length] for length in range(0, len(whole), 97)), whole[:-2]):
+        file.write_bytes(content)
+        with pytest.raises(SequenceError, match=file.name):
+            read_image(file)
+
+
+def test_sixteen_bit_and_transparent_images_become_eight_bit(tmp_path: Path) -> None:
+    grey = tiny_datasets.image(0, 20, 10)
+    cv2.imwrite(str(tmp_path / "deep.png"), grey.astype(np.uint16) * 256 + 7)
+    np.testing.assert_array_equal(read_image(tmp_path / "deep.png"), grey)
+    bgra = np.dstack([tiny_datasets.image(1, 20, 10, colour=True), grey])
+    cv2.imwrite(str(tmp_path / "clear.png"), bgra)
+    np.testing.assert_array_equal(read_image(tmp_path / "clear.png"), bgra[..., 2::-1])
+
+
+def test_one_grey_and_one_coloured_eye_become_grey(tmp_path: Path) -> None:
+    tiny_datasets.kitti(tmp_path, count=1)
+    tiny_datasets.save(tmp_path / "sequences/00/image_1/000000.png", tiny_datasets.image(1, 40, 24, colour=True))
+    frame = open_sequence(tmp_path)[0]
+    assert frame.left.shape == frame.right.shape == (24, 40)
+
+
+def test_times_that_go_back_are_refused(tmp_path: Path) -> None:
+    tiny_datasets.kitti(tmp_path)
+    (tmp_path / "sequences/00/times.txt").write_text("0\n1\n1\n2\n")
+    with pytest.raises(SequenceError, match=r"frame 2 .* does not come after frame 1"):
+        open_sequence(tmp_path)
+
+
+def test_two_files_of_one_number_are_refused(tmp_path: Path) -> None:
+    tiny_datasets.folder(tmp_path)
+    tiny_datasets.save(tmp_path / "left/00.png", tiny_datasets.image(0, 32, 24))
+    with pytest.raises(SequenceError, match="same number"):
+        open_sequence(tmp_path)
