@@ -49,6 +49,7 @@ def clean_state(tensors: Mapping[str, torch.Tensor], expected: Mapping[str, torc
                 f"not a FlowFormerCov checkpoint: {name} should have the shape {tuple(expected[name].shape)}, it has "
                 f"{tuple(tensor.shape)}; {DOCS}"
             )
+    for name, tensor in state.items():
         if not tensor.is_floating_point():
             raise WeightsError(f"{name} should be floating point, it is {tensor.dtype}; {DOCS}")
         if not torch.isfinite(tensor).all():
