@@ -53,11 +53,23 @@ class TextureAtlas:
                     level_image, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA
                 )  # exact 2x2 box mean
 
-    def sample(self, texture: npt.NDArray[np.intp], s: Float32, t: Float32, level: npt.NDArray[np.intp]) -> Image:
-        """Bilinear look-up: texture and level indices and coordinates in tiles, all (H, W); returns (H, W, 3) uint8."""
-        texels = self._texels[level]
+    def sample(
+        self, texture: npt.NDArray[np.intp], s: Float32, t: Float32, level: npt.NDArray[np.intp], share: Float32
+    ) -> Image:
+        """Trilinear look-up: bilinear in `level` and the coarser one after it, mixed by `share` (0..1) of the latter.
+
+        texture, level: (H, W) indices; s, t: (H, W) coordinates in tiles. Returns (H, W, 3) uint8.
+        """
+        s, t = s - np.floor(s), t - np.floor(t)
         slot = texture * self.levels + level
-        x = (s - np.floor(s)) * texels + self._x.ravel()[slot]
-        y = (t - np.floor(t)) * texels + self._y.ravel()[slot]
-        sampled: Image = cv2.remap(self.image, x, y, cv2.INTER_LINEAR)
-        return sampled
+        fine, coarse = (
+            cv2.remap(
+                self.image,
+                s * self._texels[level + step] + self._x.ravel()[slot + step],
+                t * self._texels[level + step] + self._y.ravel()[slot + step],
+                cv2.INTER_LINEAR,
+            )
+            for step in (0, 1)
+        )
+        mixed: Image = cv2.blendLinear(fine, coarse, 1 - share, share)
+        return mixed

@@ -44,15 +44,26 @@ class Quads:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Quads, the atlas their textures live in, and the motions of bodies 1, 2, ... (body 0 is the still world)."""
+    """Quads, the atlas their textures live in, and the motions of bodies 1, 2, ... (body 0 is the still world).
+
+    mirrored: the texture that glossy surfaces show the surroundings with.
+    """
 
     quads: Quads
     atlas: TextureAtlas
     motions: tuple[BodyMotion, ...] = ()
+    mirrored: int = 0
 
     def body_poses(self, time: float) -> Float64:
         """(B, 4, 4) poses in the world of all bodies at `time` seconds, body 0 first."""
         return np.stack([np.eye(4), *(motion(time) for motion in self.motions)])
+
+    def normals(self, time: float) -> Float64:
+        """(Q, 3) unit normals in the world at `time` seconds."""
+        turn = self.body_poses(time)[np.maximum(self.quads.body, WORLD), :3, :3]
+        normal = np.einsum("qij,qj->qi", turn, np.cross(self.quads.side_s, self.quads.side_t))
+        unit: Float64 = normal / np.linalg.norm(normal, axis=1, keepdims=True)
+        return unit
 
     @property
     def moving(self) -> npt.NDArray[np.bool_]:
@@ -180,8 +191,8 @@ class SceneBuilder:
             origin = n - a - b
             self.quad(origin, 2 * a, 2 * b, textures[index % len(textures)], 2.0, two_sided=True, body=SKY)
 
-    def build(self, atlas: TextureAtlas) -> Scene:
-        """The finished scene."""
+    def build(self, atlas: TextureAtlas, mirrored: int = 0) -> Scene:
+        """The finished scene; mirrored: texture index of what glossy surfaces reflect."""
         origin, side_s, side_t, texture, tiles, phase, light, gloss, two_sided, body = zip(*self._rows, strict=True)
         quads = Quads(
             origin=np.stack(origin),
@@ -195,4 +206,4 @@ class SceneBuilder:
             two_sided=np.array(two_sided, np.bool_),
             body=np.array(body, np.intp),
         )
-        return Scene(quads, atlas, tuple(self.motions))
+        return Scene(quads, atlas, tuple(self.motions), mirrored)

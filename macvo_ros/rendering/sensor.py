@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,11 @@ class Sensor:
     vignette: float = 0.0
     blur: float = 0.0
     tilt: tuple[float, float] = (0.0, 0.0)
+
+    def in_light(self, share: float) -> Sensor:
+        """The same camera in `share` of full light: it opens up as far as it can, then amplifies, noise and all."""
+        gain = float(np.clip(0.5 / share, 1.0, 16.0))
+        return replace(self, exposure=self.exposure * share, gain=gain)
 
     def exposure_at(self, time: float, phase: float) -> float:
         """The exposure factor at `time` seconds: slow breathing and a faster ripple."""

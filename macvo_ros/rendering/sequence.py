@@ -25,7 +25,7 @@ class RenderedSequence:
     """Implements `macvo_ros.sequences.Sequence`. Frames do not depend on which were asked for before.
 
     world: a name (see `worlds.WORLDS`) or a World; frames: how many; rate: frames a second; camera: overrides the
-    world's; still: the camera stays at its first pose; sensor: overrides the world's.
+    world's; still: the camera stays at its first pose; sensor: overrides the world's; name: of a World, for tables.
     """
 
     def __init__(
@@ -38,13 +38,14 @@ class RenderedSequence:
         rate: float = 15.0,
         still: bool = False,
         sensor: Sensor | None = None,
+        name: str | None = None,
     ) -> None:
         if frames < 1 or not rate > 0:
             raise SequenceError(
                 f"a rendered sequence needs at least one frame and a positive rate, got {frames}, {rate}"
             )
         self.world = build(world, seed) if isinstance(world, str) else world
-        self.name = f"rendered {world if isinstance(world, str) else 'world'} {seed}"
+        self.name = f"rendered {name or (world if isinstance(world, str) else 'world')} {seed}"
         self.camera = camera or self.world.camera
         self.rate = rate
         self.stamps: npt.NDArray[np.int64] = np.rint(np.arange(frames) * (1e9 / rate)).astype(np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -9,43 +10,45 @@ from macvo_ros.rendering.scene import Scene
 from macvo_ros.rendering.visibility import Visibility
 
 Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
+_BAND = 1 << 15  # pixels shaded at a time: what fits in the cache
 _PROBE = 0.25  # pixels either side of the centre, along the direction in which the texture is most compressed
 
 
 class _Coefficients:
-    """Per-quad constants of a view as flat float32 tables, one extra row of zeros for "nothing there"."""
+    """Per-quad constants of a view as flat float32 tables, one extra column of zeros for "nothing there"."""
 
     def __init__(self, scene: Scene, visible: Visibility) -> None:
         projected, quads = visible.projected, scene.quads
         index, matrix = projected.index, projected.matrix
-        light = quads.light[index]
-        bilinear = np.stack(
-            [light[:, 0], light[:, 1] - light[:, 0], light[:, 2] - light[:, 0], light @ [1.0, -1.0, -1.0, 1.0]]
-        )
-        gradient = matrix[:, 2, :2] / np.maximum(np.linalg.norm(matrix[:, 2, :2], axis=1), 1e-30)[:, None]
-        tiles = quads.tiles[index]
-        area = np.abs(np.linalg.det(matrix)) * np.prod(tiles, axis=1) * scene.atlas.size**2
         self.rows = matrix.reshape(len(index), 9)
-        self.table = _with_nothing(
-            np.concatenate(
-                [
-                    self.rows.T,  # 0..8
-                    np.einsum("vij,vj->iv", matrix[:, :, :2], gradient) * _PROBE,  # 9..11 change of s/z, t/z, 1/z
-                    bilinear,  # 12..15
-                    tiles.T,  # 16, 17
-                    quads.phase[index].T,  # 18, 19
-                    0.5 * np.log2(np.maximum(area, 1e-300))[None],  # 20
-                    projected.plane_distance[None],  # 21
-                ]
-            )
-        )
         self.texture = np.append(quads.texture[index], 0)
+        self.gloss = np.append(quads.gloss[index], 0.0)
+        self.normal = np.append(scene.normals(visible.view.time)[index], np.zeros((1, 3)), axis=0)
+        tiles, phase = quads.tiles[index], quads.phase[index]
+        # rows that give texture coordinates in tiles, a/z and b/z with a = s tiles + phase
+        textured = matrix.copy()
+        textured[:, :2] = matrix[:, :2] * tiles[..., None] + phase[..., None] * matrix[:, 2:]
+        gradient = matrix[:, 2, :2] / np.maximum(np.linalg.norm(matrix[:, 2, :2], axis=1), 1e-30)[:, None]
+        area = np.abs(np.linalg.det(textured)) * scene.atlas.size**2
+        table = [
+            textured.reshape(len(index), 9).T,  # 0..8
+            np.einsum("vij,vj->iv", textured[:, :, :2], gradient) * _PROBE,  # 9..11: their change over a probe
+            _bilinear(quads.light[index], tiles, phase),  # 12..15
+            0.5 * np.log2(np.maximum(area, 1e-300))[None],  # 16
+            projected.plane_distance[None],  # 17
+        ]
+        self.table = np.pad(np.concatenate(table), ((0, 0), (0, 1))).astype(np.float32)
 
 
-def _with_nothing(table: npt.NDArray[np.float64]) -> Float32:
-    return np.concatenate([table, np.zeros((len(table), 1))], axis=1).astype(np.float32)
+def _bilinear(light: Float64, tiles: Float64, phase: Float64) -> Float64:
+    """(4, V) coefficients of 1, a, b, a b for brightness given at the corners, a = s tiles + phase."""
+    one, s, t, st = light[:, 0], light[:, 1] - light[:, 0], light[:, 2] - light[:, 0], light @ [1.0, -1.0, -1.0, 1.0]
+    (m, n), (p, q) = tiles.T, phase.T
+    a, b, ab = s / m, t / n, st / (m * n)  # s = (a - p) / m
+    return np.stack([one - a * p - b * q + ab * p * q, a - ab * q, b - ab * p, ab])
 
 
 def shade(scene: Scene, visible: Visibility) -> Float32:
@@ -54,7 +57,11 @@ def shade(scene: Scene, visible: Visibility) -> Float32:
     height, width = visible.slot.shape
     u = np.arange(width, dtype=np.float32)[None, :]
     v = np.arange(height, dtype=np.float32)[:, None]
-    image = _colour(scene, visible, coefficients, visible.slot, u, v)
+    image = np.empty((height, width, 3), np.float32)
+    band = max(1, _BAND // width)
+    for top in range(0, height, band):
+        rows = slice(top, top + band)
+        image[rows] = _colour(scene, visible, coefficients, visible.slot[rows], u, v[rows])
     _mix_edges(scene, visible, coefficients, image)
     return image
 
@@ -64,37 +71,69 @@ def _colour(
 ) -> Float32:
     """Colour of surfaces `slot` (H, W) at pixels u, v (broadcast to H, W); defined beyond the surfaces' edges too."""
     c = coefficients.table
-    atlas = scene.atlas
-    w = c[6][slot] * u + c[7][slot] * v + c[8][slot]
-    s = c[0][slot] * u + c[1][slot] * v + c[2][slot]
-    t = c[3][slot] * u + c[4][slot] * v + c[5][slot]
+    a = c[0][slot] * u + (c[1][slot] * v + c[2][slot])
+    b = c[3][slot] * u + (c[4][slot] * v + c[5][slot])
+    w = c[6][slot] * u + (c[7][slot] * v + c[8][slot])
     np.maximum(w, 1e-9, out=w)
-    K = visible.view.K
-    ray = np.sqrt(((u - K[0, 2]) / K[0, 0]) ** 2 + ((v - K[1, 2]) / K[1, 1]) ** 2 + 1.0).astype(np.float32)
-    log_w = np.log2(w)
-    # texels per pixel: the geometric mean of the footprint's axes follows from the Jacobian |det M| / w^3, their ratio
-    # is 1 / cos(incidence). Two probes halve the long axis; the level is chosen to fit the rest.
-    compression = ray / np.maximum(w * c[21][slot], 1e-9)
-    level = c[20][slot] - 1.5 * log_w + 0.5 * np.log2(np.clip(compression, 1.0, 64.0)) - 0.5
-    np.clip(level, 0.0, atlas.levels - 1.001, out=level)
+    level = _mip_level(visible, c[16][slot], w * c[17][slot], w, u, v)
+    np.clip(level, 0.0, scene.atlas.levels - 1.001, out=level)
     lower = level.astype(np.intp)
-    share = (level - lower)[..., None]
+    level -= lower.astype(np.float32)
     texture = coefficients.texture[slot]
-    tiles_s, tiles_t, phase_s, phase_t = (c[i][slot] for i in (16, 17, 18, 19))
-    dw, ds, dt = c[11][slot], c[9][slot], c[10][slot]
+    da, db, dw = c[9][slot], c[10][slot], c[11][slot]
     np.clip(dw, -0.5 * w, 0.5 * w, out=dw)
-    total = np.zeros((*slot.shape, 3), np.float32)
-    for sign in (-1.0, 1.0):
-        z = 1.0 / (w + sign * dw)
-        coordinate_s = (s + sign * ds) * z * tiles_s + phase_s
-        coordinate_t = (t + sign * dt) * z * tiles_t + phase_t
-        fine = atlas.sample(texture, coordinate_s, coordinate_t, lower)
-        coarse = atlas.sample(texture, coordinate_s, coordinate_t, lower + 1)
-        total += fine + share * (coarse.astype(np.float32) - fine)
-    s, t = s / w, t / w
-    light = c[12][slot] + c[13][slot] * s + (c[14][slot] + c[15][slot] * s) * t
-    total *= (0.5 * light)[..., None]
-    return total
+    probes = []
+    for step in (np.subtract, np.add):
+        z = 1.0 / step(w, dw)
+        probes.append(scene.atlas.sample(texture, step(a, da) * z, step(b, db) * z, lower, level))
+    z = 0.5 / w  # half, for the mean of two probes
+    light = a * c[13][slot]
+    light += b * (c[14][slot] + c[15][slot] * (2.0 * z * a))
+    light *= z
+    light += 0.5 * c[12][slot]
+    colour: Float32 = cv2.add(probes[0], probes[1], dtype=cv2.CV_32F)
+    colour *= light[..., None]
+    glossy = coefficients.gloss[slot] > 0
+    if glossy.any():
+        pixel_u, pixel_v = np.broadcast_to(u, slot.shape)[glossy], np.broadcast_to(v, slot.shape)[glossy]
+        colour[glossy] = _mirror(scene, visible, coefficients, slot[glossy], pixel_u, pixel_v, colour[glossy])
+    return colour
+
+
+def _mirror(
+    scene: Scene, visible: Visibility, coefficients: _Coefficients, slot: Indices, u: Float32, v: Float32, own: Float32
+) -> Float32:
+    """Colours (N, 3) of glossy surfaces: their own mixed with distant surroundings, which move like nothing else."""
+    view = visible.view
+    ray = np.linalg.solve(view.K, np.stack([u, v, np.ones_like(u)]).astype(np.float64))
+    ray = view.world_from_camera[:3, :3] @ (ray / np.linalg.norm(ray, axis=0))
+    normal = coefficients.normal[slot].T
+    cosine = (ray * normal).sum(axis=0)
+    x, y, z = ray - 2 * cosine * normal
+    # once around the horizon is two tiles; heights are equal-area
+    s, t = (np.arctan2(y, x) / np.pi).astype(np.float32), (0.5 + 0.499 * z).astype(np.float32)
+    texture = np.full((1, len(u)), scene.mirrored)
+    level = np.full((1, len(u)), 2)
+    surroundings = scene.atlas.sample(texture, s[None], t[None], level, np.zeros((1, len(u)), np.float32))[0]
+    share = coefficients.gloss[slot] * (0.5 + 0.5 * (1 - np.abs(cosine)) ** 2)  # more at grazing angles
+    mixed: Float32 = own + share[:, None].astype(np.float32) * (surroundings - own)
+    return mixed
+
+
+def _mip_level(visible: Visibility, log_scale: Float32, cosine: Float32, w: Float32, u: Float32, v: Float32) -> Float32:
+    """log2 of texels per pixel.
+
+    The geometric mean of the footprint's axes follows from the Jacobian |det M| / w^3, and their ratio is
+    1 / cos(incidence), with cos = w plane_distance / |ray|. Two probes halve the long axis; the level fits the rest.
+    """
+    K = visible.view.K
+    across, down = ((u - K[0, 2]) / K[0, 0]) ** 2, ((v - K[1, 2]) / K[1, 1]) ** 2 + 1.0
+    compression2 = (across.astype(np.float32) + down.astype(np.float32)) / np.maximum(cosine * cosine, 1e-12)
+    # log_scale - 1.5 log2(w) + 0.5 log2(compression) - 0.5, in one logarithm
+    np.clip(compression2, 1.0, 4096.0, out=compression2)
+    cubed = w * w * w
+    level: Float32 = log_scale + 0.25 * np.log2(compression2 / (cubed * cubed)) - np.float32(0.5)
+    return level
 
 
 def _mix_edges(scene: Scene, visible: Visibility, coefficients: _Coefficients, image: Float32) -> None:
@@ -132,17 +171,15 @@ def _mix_edges(scene: Scene, visible: Visibility, coefficients: _Coefficients, i
     np.add.at(flat, pixel, share[:, None] * (colour - before))
 
 
-def _share_of_other(
-    rows: npt.NDArray[np.float64], own: Indices, other: Indices, u: npt.NDArray[np.float64], v: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
+def _share_of_other(rows: Float64, own: Indices, other: Indices, u: Float64, v: Float64) -> Float64:
     """Share of pixel (u, v), whose centre sees `own`, that `other` covers: where it is and own is farther or is not."""
 
-    def coverage(function: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def coverage(function: Float64) -> Float64:
         """Share of the pixel where the affine function (N, 3) is positive, from its distance to zero in pixels."""
         value = function[:, 0] * u + function[:, 1] * v + function[:, 2]
         return np.clip(0.5 + value / np.maximum(np.hypot(function[:, 0], function[:, 1]), 1e-30), 0.0, 1.0)
 
-    def extent(matrix: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def extent(matrix: Float64) -> Float64:
         s, t, w = matrix[:, 0:3], matrix[:, 3:6], matrix[:, 6:9]
         return np.minimum(coverage(s) + coverage(w - s), coverage(t) + coverage(w - t)) - 1.0
 

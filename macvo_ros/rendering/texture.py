@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import cv2
 import numpy as np
@@ -14,27 +15,54 @@ Texture = Callable[[np.random.Generator, int], Image]
 
 
 def colour(rng: np.random.Generator, low: float = 40, high: float = 215, saturation: float = 0.35) -> Float32:
-    """(3,) RGB, 0..255: a brightness between low and high with some hue."""
-    tint = 1 + saturation * rng.uniform(-1, 1, 3)
-    rgb: Float32 = np.clip(rng.uniform(low, high) * tint, 5, 250).astype(np.float32)
+    """(3,) RGB, 0..255, brightness low..high: mostly greys, browns and other pale colours, as things are."""
+    warm = rng.random() < 0.65
+    hue = rng.normal(0.09, 0.05) if warm else rng.uniform()
+    strength = np.clip(saturation * rng.gamma(1.5, 0.7 if warm else 0.4), 0, 0.9 if warm else 0.6)
+    pure = np.clip(np.abs(6 * ((hue + np.array([0.0, 2 / 3, 1 / 3])) % 1.0) - 3) - 1, 0, 1)
+    rgb: Float32 = np.clip(rng.uniform(low, high) * (1 - strength * (1 - pure) * 0.8), 4, 250).astype(np.float32)
     return rgb
 
 
+@lru_cache(maxsize=4)
+def _log_frequency(size: int) -> Float32:
+    """(size, size) log of the spatial frequency in cycles a tile, 0 for the mean."""
+    f = np.fft.fftfreq(size).astype(np.float32) * size
+    return np.log(np.maximum(np.hypot(f[:, None], f[None]), 1)).astype(np.float32)
+
+
 def noise(rng: np.random.Generator, size: int, slope: float = 1.2, low: float = 1.0) -> Float32:
-    """(size, size) tileable noise, mean 0, deviation 1, amplitude falling as frequency^-slope above `low` cycles."""
-    spectrum = np.fft.rfft2(rng.standard_normal((size, size), dtype=np.float32))
-    fy = np.fft.fftfreq(size)[:, None] * size
-    fx = np.fft.rfftfreq(size)[None] * size
-    frequency = np.hypot(fx, fy)
-    spectrum *= np.maximum(frequency, low) ** -slope * (frequency > 0)
-    field = np.fft.irfft2(spectrum, s=(size, size))
-    return (field / field.std()).astype(np.float32)
+    """(size, size) tileable noise, mean 0, deviation 1, amplitude falling as frequency^-slope above `low` cycles.
+
+    Steep spectra have nothing to lose in the last octave: they are made at half the size.
+    """
+    if slope >= 0.9:
+        half = np.pad(_spectral(rng, size // 2, slope, low), 4, mode="wrap")
+        double: Float32 = cv2.resize(half, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)[8:-8, 8:-8].copy()
+        return double
+    return _spectral(rng, size, slope, low)
+
+
+def _spectral(rng: np.random.Generator, size: int, slope: float, low: float) -> Float32:
+    spectrum = cv2.dft(rng.standard_normal((size, size), dtype=np.float32), flags=cv2.DFT_COMPLEX_OUTPUT)
+    weight = np.exp(np.float32(-slope) * np.maximum(_log_frequency(size), np.float32(np.log(low))))
+    weight[0, 0] = 0
+    spectrum *= weight[..., None]
+    field: Float32 = cv2.dft(spectrum, flags=cv2.DFT_INVERSE | cv2.DFT_REAL_OUTPUT)
+    field /= max(float(field.std()), 1e-30)
+    return field
+
+
+@lru_cache(maxsize=4)
+def _grain(size: int) -> Float32:
+    return noise(np.random.default_rng(0), size, slope=0.3)
 
 
 def finish(image: Float32, rng: np.random.Generator, grain: float = 4.0) -> Image:
     """(H, W, 3) float to uint8 with fine grain, so that no real surface is perfectly flat."""
-    fine = noise(rng, image.shape[0], slope=0.3)[..., None] * grain
-    return np.clip(image + fine, 0, 255).astype(np.uint8)
+    field = np.roll(_grain(image.shape[0]), rng.integers(0, image.shape[0], 2), (0, 1))
+    texture: Image = np.clip(image + field[..., None] * np.float32(grain), 0, 255).astype(np.uint8)
+    return texture
 
 
 def _blend(first: Float32, second: Float32, share: Float32) -> Float32:
@@ -52,8 +80,8 @@ def leaves(rng: np.random.Generator, size: int) -> Image:
     """Overlapping discs, ellipses and polygons with power-law sizes: the statistics of natural images."""
     image = np.full((size, size, 3), colour(rng), np.float32)
     palette = [colour(rng, 20, 235, 0.5) for _ in range(rng.integers(4, 12))]
-    count = int(rng.integers(300, 1500))
-    radii = np.sort(size * 0.004 * rng.uniform(0.0005, 1, count) ** -0.5)[::-1].clip(1.5, size / 6)
+    count = int(rng.integers(300, 2500))
+    radii = np.sort(size * rng.uniform(0.003, 0.02) * rng.uniform(0.0005, 1, count) ** -0.5)[::-1].clip(1.5, size / 6)
     order = rng.permutation(count) if rng.random() < 0.3 else np.arange(count)
     for radius in radii[order]:
         centre = rng.uniform(0, size, 2)
@@ -209,7 +237,7 @@ def grass(rng: np.random.Generator, size: int) -> Image:
 
 def facade(rng: np.random.Generator, size: int) -> Image:
     """A house front: rows of windows with frames, some lit, some with curtains."""
-    wall = plaster(rng, size) if rng.random() < 0.5 else bricks(rng, size)
+    wall = plaster(rng, size) if rng.random() < 0.5 else np.tile(bricks(rng, size // 4), (4, 4, 1))
     image = wall.astype(np.float32)
     across, down = int(rng.integers(2, 6)), int(rng.integers(2, 5))
     w, h = rng.uniform(0.35, 0.65) * size / across, rng.uniform(0.45, 0.7) * size / down
@@ -229,16 +257,26 @@ def facade(rng: np.random.Generator, size: int) -> Image:
     return finish(image + 6 * noise(rng, size, 1.2)[..., None], rng, 3)
 
 
+def glare(rng: np.random.Generator, size: int) -> Image:
+    """What glossy surfaces mirror: a dim surrounding with bright windows and lamps."""
+    image = 60 + 25 * noise(rng, size, 1.6, 2)
+    for _ in range(int(rng.integers(3, 9))):
+        x, y = rng.uniform(0.05, 0.75, 2) * size
+        w, h = rng.uniform(0.03, 0.2, 2) * size
+        image[int(y) : int(y + h), int(x) : int(x + w)] = rng.uniform(150, 255)
+    image = cv2.GaussianBlur(image, (0, 0), size / 200, borderType=cv2.BORDER_REPLICATE)
+    return finish(image[..., None] * np.array([1.0, 1.0, 1.0], np.float32), rng, 0.5)
+
+
 def sky(rng: np.random.Generator, size: int) -> Image:
     """Blue or grey with soft clouds."""
     blue = np.array([120, 165, 225], np.float32) * rng.uniform(0.7, 1.05)
-    cloud = np.clip(0.4 + 0.6 * noise(rng, size, 1.9, 2) * rng.uniform(0.2, 1.0), 0, 1)
+    edge = (
+        np.abs(np.sin(np.linspace(0, np.pi, size, dtype=np.float32))) ** 0.5
+    )  # cloudless at the border, where faces meet
+    cloud = np.clip(0.4 + 0.6 * noise(rng, size, 1.6, 3) * rng.uniform(0.2, 1.0), 0, 1) * np.outer(edge, edge)
     return finish(_blend(blue, np.full(3, rng.uniform(190, 240), np.float32), cloud), rng, 0.4)
 
 
-TEXTURES: dict[str, Texture] = {
-    function.__name__: function
-    for function in (
-        clouds, leaves, bricks, tiles, planks, checker, marks, plaster, plain, stripes, gravel, grass, facade, sky
-    )
-}  # fmt: skip
+_PAINTERS = (clouds, leaves, bricks, tiles, planks, checker, marks, plaster, plain, stripes, gravel, grass, facade)
+TEXTURES: dict[str, Texture] = {painter.__name__: painter for painter in (*_PAINTERS, glare, sky)}

@@ -9,14 +9,16 @@ import numpy as np
 
 from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import SequenceError
-from macvo_ros.rendering.atlas import TextureAtlas
-from macvo_ros.rendering.motion import Trajectory, Walk, rotation_z
-from macvo_ros.rendering.scene import Light, Scene, SceneBuilder
+from macvo_ros.rendering import indoor, outdoor
+from macvo_ros.rendering.motion import Trajectory
+from macvo_ros.rendering.palette import BARE, OUTSIDE, Palette
+from macvo_ros.rendering.scene import Scene
 from macvo_ros.rendering.sensor import Sensor
-from macvo_ros.rendering.texture import TEXTURES
 
-# ZED X with the 2.2 mm lens, SVGA
+# ZED X with the 2.2 mm lens at SVGA; TartanAir's virtual camera; a car's long lens as in KITTI
 ZED_X = StereoCamera(fx=367.0, fy=367.0, cx=479.5, cy=299.5, baseline=0.12, width=960, height=600)
+TARTANAIR = StereoCamera(fx=320.0, fy=320.0, cx=319.5, cy=319.5, baseline=0.25, width=640, height=640)
+CAR = StereoCamera(fx=707.0, fy=707.0, cx=601.9, cy=183.1, baseline=0.54, width=1226, height=370)
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,50 +27,78 @@ class World:
 
     scene: Scene
     trajectory: Trajectory
-    sensor: Sensor
+    sensor: Sensor = Sensor()
     camera: StereoCamera = ZED_X
 
 
-def paint(rng: np.random.Generator, names: list[str], size: int = 1024) -> TextureAtlas:
-    """One texture per name, in order."""
-    return TextureAtlas([TEXTURES[name](rng, size) for name in names])
+def room(rng: np.random.Generator) -> World:
+    """A furnished room and a ZED X in the hand: what `macvo demo` runs on."""
+    return World(*indoor.room(rng, Palette(rng)))
 
 
-def room(seed: int) -> World:
-    """A furnished room of about 8 x 6 m, walked through with a camera in the hand."""
-    rng = np.random.default_rng((seed, 1))
-    walls = ["bricks", "clouds", "leaves", "plaster"]
-    things = ["leaves", "marks", "planks", "clouds", "tiles", "checker", "gravel", "marks"]
-    atlas = paint(rng, [*walls, "planks", "plaster", *things])
-    width, depth, height = rng.uniform(7, 9), rng.uniform(6, 7.5), rng.uniform(2.6, 3.2)
-    lamps = rng.uniform([-3, -2, 0], [3, 2, 0], (2, 3)) + np.array([0, 0, height - 0.2])
-    builder = SceneBuilder(Light(0.5, np.array([0.3, 0.2, 0.93]), 0.15, lamps, 0.7))
-    low, high = np.array([-width / 2, -depth / 2, 0.0]), np.array([width / 2, depth / 2, height])
-    builder.room(low, high, [0, 1, 2, 3], 4, 5, metres=3.0)
-    radii = (width / 2 - 2.4, depth / 2 - 2.2)
-    first = len(walls) + 2
-    for _ in range(26):  # boxes against the walls and in the middle, off the path
-        angle = rng.uniform(0, 2 * np.pi)
-        edge = np.array([np.cos(angle) * (width / 2 - 0.55), np.sin(angle) * (depth / 2 - 0.55)])
-        place = edge * (1.0 if rng.random() < 0.8 else rng.uniform(0.0, 0.12))
-        size = rng.uniform([0.2, 0.2, 0.2], [0.9, 0.7, 1.9])
-        stack = [first + int(i) for i in rng.integers(0, len(things), 2)]
-        centre = [*place, size[2] / 2]
-        builder.box(centre, tuple(size), rotation_z(rng.uniform(0, np.pi)), stack, rng.uniform(0.6, 1.5), rng)
-    for _ in range(5):  # thin poles
-        angle = rng.uniform(0, 2 * np.pi)
-        place = np.array([np.cos(angle) * (width / 2 - 0.8), np.sin(angle) * (depth / 2 - 0.8)])
-        thickness = rng.uniform(0.03, 0.08)
-        builder.box([*place, height / 2], (thickness, thickness, height), rotation_z(angle), [first + 2], 0.5, rng)
-    trajectory = Walk(rng, [0, 0, 1.45], radii)
-    return World(builder.build(atlas), trajectory, Sensor())
+def corridor(rng: np.random.Generator) -> World:
+    """An office corridor around a core."""
+    return World(*indoor.corridor(rng, Palette(rng)))
 
 
-WORLDS: dict[str, Callable[[int], World]] = {"room": room}
+def shapes(rng: np.random.Generator) -> World:
+    """A hall of floating shapes, flown through fast."""
+    return World(*indoor.shapes(rng, Palette(rng)), camera=TARTANAIR)
+
+
+def street(rng: np.random.Generator) -> World:
+    """A city block by car."""
+    return World(*outdoor.street(rng, Palette(rng, OUTSIDE)), camera=CAR)
+
+
+def park(rng: np.random.Generator) -> World:
+    """A park on foot."""
+    return World(*outdoor.park(rng, Palette(rng, OUTSIDE)))
+
+
+def drone(rng: np.random.Generator) -> World:
+    """The park from a drone."""
+    return World(*outdoor.park(rng, Palette(rng, OUTSIDE), drone=True), camera=TARTANAIR)
+
+
+def dark(rng: np.random.Generator) -> World:
+    """A room or a corridor with hardly any light: amplified noise and few grey levels."""
+    place = indoor.room if rng.random() < 0.5 else indoor.corridor
+    scene, trajectory = place(rng, Palette(rng))
+    return World(scene, trajectory, Sensor(vignette=0.3, imbalance=0.05).in_light(float(rng.uniform(0.025, 0.06))))
+
+
+def textureless(rng: np.random.Generator) -> World:
+    """A room or a corridor of plain and glossy walls."""
+    place = indoor.room if rng.random() < 0.5 else indoor.corridor
+    return World(*place(rng, Palette(rng, BARE)))
+
+
+def dynamic(rng: np.random.Generator) -> World:
+    """A room full of people, a busy street or a hall of moving shapes."""
+    kind = rng.random()
+    if kind < 0.5:
+        return World(*indoor.room(rng, Palette(rng), people=6))
+    if kind < 0.75:
+        return World(*outdoor.street(rng, Palette(rng, OUTSIDE), traffic=24), camera=CAR)
+    return World(*indoor.shapes(rng, Palette(rng), movers=25), camera=TARTANAIR)
+
+
+def blurred(rng: np.random.Generator) -> World:
+    """A shaky hand and a long exposure in a dim room."""
+    scene, trajectory = indoor.room(rng, Palette(rng), shake=float(rng.uniform(1.5, 2.5)))
+    return World(scene, trajectory, Sensor(blur=float(rng.uniform(0.02, 0.035)), read_noise=1.5, shot_noise=4.0))
+
+
+WORLDS: dict[str, Callable[[np.random.Generator], World]] = {
+    function.__name__: function
+    for function in (room, corridor, shapes, street, park, drone, dark, textureless, dynamic, blurred)
+}
+HARD = ("dark", "textureless", "dynamic", "blurred")  # the families that break matchers
 
 
 def build(name: str, seed: int) -> World:
-    """The world of that name."""
+    """The world of that name and seed."""
     if name not in WORLDS:
-        raise SequenceError(f"no world is called {name!r}; choose one of {', '.join(sorted(WORLDS))}")
-    return WORLDS[name](seed)
+        raise SequenceError(f"no world is called {name!r}; choose one of {', '.join(WORLDS)}")
+    return WORLDS[name](np.random.default_rng([seed, *name.encode()]))
