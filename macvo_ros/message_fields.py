@@ -17,8 +17,8 @@ from macvo_ros.status import Status
 
 Float64 = npt.NDArray[np.float64]
 
-UNKNOWN_VARIANCE = 1e6
-"""Variance of a velocity nobody measured (first frame), (m/s)^2 and (rad/s)^2: large, finite, ignored by any filter."""
+UNKNOWN_VARIANCE = 1e3
+"""Variance of a velocity nobody measured (first frame), (m/s)^2 and (rad/s)^2; robot_localization warns above this."""
 
 SMALLEST_VARIANCE = 1e-12
 """Smallest eigenvalue of a published covariance: the origin is exact, yet filters need a positive matrix."""
