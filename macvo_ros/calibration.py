@@ -133,7 +133,7 @@ def _euroc_camera(path: Path) -> tuple[RawCamera, Float64]:
         T_BS = numbers.reshape(4, 4)
         R = T_BS[:3, :3]
         if np.abs(R @ R.T - np.eye(3)).max() > 1e-2 or np.linalg.det(R) < 0 or np.abs(T_BS[3] - (0, 0, 0, 1)).max() > 0:
-            raise CalibrationError(f"T_BS is not a pose: {T_BS.round(4).tolist()}")
+            raise CalibrationError(f"T_BS is not a pose: {T_BS.tolist()}")
         resolution = _array(_get(content, "resolution"), "resolution")
         if resolution.size != 2 or (resolution != resolution.round()).any() or resolution.max() > 1 << 15:
             raise CalibrationError(f"resolution: expected [width, height] in pixels, got {resolution.tolist()}")

@@ -236,5 +236,5 @@ def _rotation(values: Float64, name: str) -> Float64:
         raise CalibrationError(f"{name}: expected 9 numbers (3x3), got {values.size}")
     R = values.reshape(3, 3)
     if np.abs(R @ R.T - np.eye(3)).max() > 1e-2 or np.linalg.det(R) < 0:
-        raise CalibrationError(f"{name} is not a rotation ({R.round(4).tolist()}); check the calibration")
+        raise CalibrationError(f"{name} is not a rotation ({R.tolist()}); check the calibration")
     return nearest_rotation(R)

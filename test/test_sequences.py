@@ -123,6 +123,7 @@ def test_kitti_by_root_by_sequence_and_through_links(tmp_path: Path) -> None:
         open_sequence(tmp_path / "data").name,
         open_sequence(tmp_path / "data", sequence="00").name,
         open_sequence(tmp_path / "data/sequences/00").name,
+        open_sequence(tmp_path / "data/sequences/00", sequence="00").name,
         open_sequence(tmp_path / "elsewhere").name,
     ]
     assert set(names) == {"kitti 00"}

@@ -59,11 +59,11 @@ def open_sequence(
     if not path.is_dir():
         raise SequenceError(f"{path} is not a folder; give the folder of a sequence")
     if sequence is not None:
-        inside = path / "sequences" / sequence
-        folder = inside if (path / "sequences").is_dir() else path / sequence
-        if not folder.is_dir() or not sequence:
-            raise SequenceError(f"{path} has no sequence {sequence!r}; found {_folders(folder.parent)}")
-        path = folder
+        inside = path / "sequences" if (path / "sequences").is_dir() else path
+        if sequence and (inside / sequence).is_dir():
+            path = inside / sequence
+        elif path.resolve().name != sequence:  # the sequence's own folder may be named twice
+            raise SequenceError(f"{path} has no sequence {sequence!r}; found {_folders(inside)}")
     layout = layout or recognise(path)
     if layout is None:
         raise SequenceError(
