@@ -5,11 +5,22 @@ from __future__ import annotations
 import functools
 import math
 import zlib
+from collections.abc import Iterator
 
 import numpy as np
+import pytest
 import torch
 
 from macvo_ros.matching.flowformer import FlowFormerCov
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """On a busy machine torch's threads spend their time waiting for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def weight(name: str, shape: tuple[int, ...]) -> torch.Tensor:
@@ -49,7 +60,7 @@ def named_network(iterations: int = 12) -> FlowFormerCov:
 
 def waves(height: int, width: int, shift: float = 0.0) -> torch.Tensor:
     """A smooth colourful image (1, 3, H, W) in [0, 1], moved by `shift` pixels to the right."""
-    y, x = torch.meshgrid(torch.arange(height) * 1.0, torch.arange(width) - shift, indexing="ij")
+    y, x = torch.meshgrid(torch.arange(height) * 1.0, torch.arange(width) - float(shift), indexing="ij")
     channels = [torch.sin(x / a) * torch.cos(y / b) + torch.sin((x + y) / c) for a, b, c in _PERIODS]
     return torch.stack(channels)[None] / 4 + 0.5
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from flowformer_weights import named_network, waves
+from flowformer_weights import named_network, one_thread, waves
 
 from macvo_ros.errors import ImageError
 from macvo_ros.matching.flowformer import FlowFormerCov
@@ -20,6 +20,7 @@ from macvo_ros.matching.flowformer.network import Encoded, crop, padding
 from macvo_ros.matching.flowformer.position_code import sine_code
 from macvo_ros.matching.flowformer.update import upsample
 
+__all__ = ["one_thread"]
 REFERENCE = Path(__file__).resolve().parent.parent.parent / "shared" / "reference"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from flowformer_weights import named_state
+from flowformer_weights import named_state, one_thread
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +24,8 @@ from macvo_ros.matching.flowformer.checkpoint import (
     load_checkpoint,
 )
 from macvo_ros.matching.weights_file import read_tensors, write_safetensors
+
+__all__ = ["one_thread"]
 
 # Shapes are all that matters here, so one number stands for each tensor.
 EXPECTED = {

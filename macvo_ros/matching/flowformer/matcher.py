@@ -64,6 +64,15 @@ class FlowFormerMatcher:
 
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """See `Matcher.match`. The network needs no prediction."""
+        try:
+            return self._match(reference, current)
+        except RuntimeError as error:
+            if not self._config.compile:
+                raise
+            reason = " ".join(str(error).split())[:160]
+            raise ConfigError(f"the compiled network failed ({reason}); set flowformer.compile to false") from error
+
+    def _match(self, reference: StereoFrame | None, current: StereoFrame) -> Match:
         with (
             self._lock,
             torch.inference_mode(),
@@ -116,13 +125,10 @@ def _stack(images: tuple[Encoded, ...], with_context: bool = True) -> Encoded:
     return Encoded(features, torch.cat(contexts) if with_context else None)
 
 
-def compile_network(network: FlowFormerCov) -> None:
+def compile_network(network: FlowFormerCov, backend: str = "inductor") -> None:
     """Compile the parts that are called often, in place; they are translated when they first run."""
     if not hasattr(network, "compile"):
         raise ConfigError("flowformer.compile needs PyTorch 2.2 or later; set it to false")
-    perceiver = network.memory_encoder.cost_perceiver_encoder
-    network.memory_encoder.feat_encoder.compile(dynamic=False)
-    network.context_encoder.compile(dynamic=False)
-    for layer in perceiver.vertical_encoder_layers:
-        layer.compile(dynamic=False)
-    network.memory_decoder.compile(dynamic=False)
+    parts = [network.memory_encoder.feat_encoder, network.context_encoder, network.memory_decoder]
+    for part in [*parts, *network.memory_encoder.cost_perceiver_encoder.vertical_encoder_layers]:
+        part.compile(backend=backend, dynamic=False)
