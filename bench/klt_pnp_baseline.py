@@ -3,21 +3,18 @@
 Good features (600), pyramidal Lucas-Kanade from the previous left image to the current one and from left to right, both
 with a back-check, PnP with RANSAC and a Levenberg-Marquardt refinement on the inliers. No covariance.
 
-    python bench/klt_pnp_baseline.py ../shared/data/kitti_clip_a
+    python -m bench.klt_pnp_baseline ../shared/data/kitti_clip_a
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from time import perf_counter
 
 import cv2
 import numpy as np
 import numpy.typing as npt
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from macvo_ros.errors import MacvoError
 from macvo_ros.evaluation.metrics import relative_errors

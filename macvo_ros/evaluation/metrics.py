@@ -161,7 +161,7 @@ def nees(error: Float64, covariance: Float64) -> Float64:
     result = np.full(len(error), np.nan)
     known = np.isfinite(covariance).all(axis=(1, 2))
     sigma = np.maximum(
-        sigmas(covariance[known]), 1e-300
+        sigmas(covariance[known]), 1e-100
     )  # metres and radians differ by decades: whiten the units first
     correlation = covariance[known] / (sigma[:, :, None] * sigma[:, None, :])
     values, vectors = np.linalg.eigh(0.5 * (correlation + np.swapaxes(correlation, 1, 2)))

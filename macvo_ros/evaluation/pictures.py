@@ -87,14 +87,14 @@ def _canvas(shape: tuple[int, ...]) -> tuple[Any, Any]:
 
 
 def _colour_bar(drawing: Any, image: Any, axes: Any, label: str) -> None:
-    from matplotlib.ticker import LogFormatter, LogLocator, NullFormatter
+    from matplotlib.ticker import FormatStrFormatter, LogLocator, NullLocator
 
     bar = drawing.colorbar(image, ax=axes, orientation="horizontal", fraction=0.05, pad=0.02, aspect=45)
     bar.outline.set_visible(False)
     bar.set_label(label)
     bar.ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    bar.ax.xaxis.set_major_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(10, 10)))
-    bar.ax.xaxis.set_minor_formatter(NullFormatter())
+    bar.ax.xaxis.set_major_formatter(FormatStrFormatter("%g"))
+    bar.ax.xaxis.set_minor_locator(NullLocator())
     bar.ax.grid(False)
 
 

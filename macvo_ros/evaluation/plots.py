@@ -46,7 +46,7 @@ def trajectory(lines: Sequence[tuple[str, Float64]], truth: Float64 | None, cova
             axes.set_ylabel(labels[1])
         top.set_title("Seen from above")
         side.set_title("Seen from the side")
-        top.legend(loc="best")
+        drawing.legend(*top.get_legend_handles_labels(), loc="outside upper right", ncols=6)
         return to_svg(drawing)
 
 
@@ -88,7 +88,7 @@ def error_bounds(seconds: Float64, error: Float64 | None, sigma: Float64, status
                 _shade(axes, seconds, status)
                 if row == 1:
                     axes.set_xlabel("time [s]")
-        panels[0, 0].legend(loc="upper left", ncols=2)
+        drawing.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
         return to_svg(drawing)
 
 
@@ -103,6 +103,8 @@ def _unit(error: Float64 | None, sigma: Float64, columns: slice, rotation: bool)
 
 def nees(seconds: Float64, relative: Float64, pose: Float64, status: npt.NDArray[np.int64]) -> str:
     """NEES of the relative motion and of the pose over time, (M,) each, with the band of 95 % of an honest one."""
+    from matplotlib.ticker import FormatStrFormatter, NullFormatter
+
     with theme.style():
         drawing = theme.figure(10.2, 3.1)
         axes = drawing.subplots()
@@ -115,7 +117,9 @@ def nees(seconds: Float64, relative: Float64, pose: Float64, status: npt.NDArray
         axes.set_xlabel("time [s]")
         axes.set_ylabel("NEES (mean 6)")
         _shade(axes, seconds, status)
-        axes.legend(loc="upper left", ncols=3)
+        axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        drawing.legend(loc="outside upper right", ncols=3)
         return to_svg(drawing)
 
 

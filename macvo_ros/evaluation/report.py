@@ -84,10 +84,10 @@ def _head(evaluation: Evaluation) -> str:
         verdict = "There is no ground truth for this sequence: the report shows what the odometry says of itself."
     else:
         cards = [
-            ("translation error", number(metrics.t_rel * 1e3, 2), "mm / frame", "t_rel"),
-            ("rotation error", number(metrics.r_rel, 4), "° / frame", "r_rel"),
-            ("trajectory error", number(metrics.ate_rmse, 3), "m", f"ATE over {metrics.path_length:.1f} m"),
-            ("NEES, relative motion", number(metrics.nees_relative_mean, 2), "", "6 is honest"),
+            ("translation error", number(metrics.t_rel * 1e3, 2), "mm", "a frame (t_rel)"),
+            ("rotation error", number(metrics.r_rel, 4), "°", "a frame (r_rel)"),
+            ("trajectory error", *_length(metrics.ate_rmse), f"ATE over {metrics.path_length:.1f} m"),
+            ("NEES of the motion", number(metrics.nees_relative_mean, 2), "", "6 is honest"),
             ("within 3 sigma", number(metrics.within_3sigma * 100, 1), "%", "99.7 is honest"),
             ("frames per second", number(metrics.fps, 1), "", f"{metrics.degraded} degraded, {metrics.lost} lost"),
         ]
@@ -101,6 +101,10 @@ def _head(evaluation: Evaluation) -> str:
         f'<h1>{html.escape(run.name)}</h1><p class="muted">{html.escape(about)}</p>'
         f'<div class="cards">{boxes}</div><p>{html.escape(verdict)}</p>'
     )
+
+
+def _length(metres: float) -> tuple[str, str]:
+    return (number(metres, 2), "m") if metres >= 0.1 else (number(metres * 1e3, 1), "mm")
 
 
 def _verdict(metrics: Metrics) -> str:
@@ -235,10 +239,13 @@ def _settings(evaluation: Evaluation) -> str:
     leaves = list(settings(type(evaluation.config)))
     rows = [[leaf.key, str(values[leaf.key]), str(leaf.default), leaf.doc] for leaf in leaves]
     changed = tuple(i for i, leaf in enumerate(leaves) if values[leaf.key] != leaf.default)
-    made = [[name, value] for name, value in {**versions(), **machine()}.items()]
+    made = "".join(
+        f'<div><span class="muted">{html.escape(name)}</span> <b>{html.escape(value)}</b></div>'
+        for name, value in {**versions(), **machine()}.items()
+    )
     return (
         "<h2>How it was made</h2>"
-        f"<details open><summary>Versions and machine</summary>{html_table(['', ''], made)}</details>"
+        f'<div class="facts">{made}</div>'
         f"<details><summary>Configuration ({len(changed)} of {len(rows)} keys differ from the default)</summary>"
         f"{html_table(['key', 'value', 'default', 'what it does'], rows, ours=changed)}</details>"
     )

@@ -47,12 +47,15 @@ figcaption { font-size:13px; margin-top:6px; max-width:100ch; } svg text { font-
 .pair { display:grid; grid-template-columns:repeat(auto-fit,minmax(min(440px,100%),1fr)); gap:12px; }
 .pair figure { margin:0; } .table { overflow-x:auto; padding:4px 0; margin:12px 0; }
 table { border-collapse:collapse; width:100%; font-variant-numeric:tabular-nums; font-size:14px; }
-th, td { padding:7px 14px; text-align:right; white-space:nowrap; border-bottom:1px solid var(--grid); }
+th, td { padding:6px 11px; text-align:right; white-space:nowrap; border-bottom:1px solid var(--grid); }
 th { color:var(--muted); font-weight:550; } th:first-child, td:first-child { text-align:left; }
 tr:last-child td { border-bottom:0; } tr.ours td { background:var(--soft); font-weight:600; }
 details { margin:10px 0; } summary { cursor:pointer; color:var(--muted); }
 .bar { display:flex; height:14px; border-radius:7px; overflow:hidden; margin:10px 0 6px; background:var(--grid); }
-.key i { display:inline-block; width:10px; height:10px; border-radius:3px; margin:0 6px 0 14px; }
+.key span { margin-right:16px; }
+.key i { display:inline-block; width:10px; height:10px; border-radius:3px; margin-right:6px; }
+.facts { display:grid; grid-template-columns:repeat(auto-fill,minmax(230px,1fr)); gap:2px 24px; margin:8px 0; }
+.facts b { font-weight:550; }
 code { font:13px/1.5 ui-monospace, "SF Mono", Menlo, Consolas, monospace; }
 """
 
