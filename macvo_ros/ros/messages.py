@@ -1,0 +1,137 @@
+"""From estimates to ROS messages. The numbers come from `macvo_ros.message_fields`; this only fills fields."""
+
+from __future__ import annotations
+
+import array
+from typing import Any
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped, TransformStamped
+from nav_msgs.msg import Odometry
+from sensor_msgs.msg import Image, PointCloud2, PointField
+from std_msgs.msg import Header
+
+from macvo_ros.estimate import Estimate
+from macvo_ros.message_fields import CLOUD_DTYPE, CLOUD_FIELDS, POINT_FIELD_FLOAT32, OdometryFields, split_stamp
+
+Float64 = npt.NDArray[np.float64]
+
+
+def header(stamp: int, frame_id: str) -> Header:
+    """std_msgs/Header; stamp in nanoseconds."""
+    message = Header(frame_id=frame_id)
+    message.stamp.sec, message.stamp.nanosec = split_stamp(stamp)
+    return message
+
+
+def fill_pose(message: Any, fields: OdometryFields) -> None:
+    """Fill a geometry_msgs/Pose."""
+    message.position.x, message.position.y, message.position.z = map(float, fields.position)
+    o = message.orientation
+    o.x, o.y, o.z, o.w = map(float, fields.orientation)
+
+
+def odometry_message(fields: OdometryFields, head: Header, base_frame: str) -> Odometry:
+    """nav_msgs/Odometry of the base frame in the header's frame."""
+    message = Odometry(header=head, child_frame_id=base_frame)
+    fill_pose(message.pose.pose, fields)
+    message.pose.covariance = fields.pose_covariance
+    linear, angular = message.twist.twist.linear, message.twist.twist.angular
+    linear.x, linear.y, linear.z = map(float, fields.linear)
+    angular.x, angular.y, angular.z = map(float, fields.angular)
+    message.twist.covariance = fields.twist_covariance
+    return message
+
+
+def pose_message(fields: OdometryFields, head: Header) -> PoseWithCovarianceStamped:
+    """geometry_msgs/PoseWithCovarianceStamped of the base frame."""
+    message = PoseWithCovarianceStamped(header=head)
+    fill_pose(message.pose.pose, fields)
+    message.pose.covariance = fields.pose_covariance
+    return message
+
+
+def path_pose_message(fields: OdometryFields, head: Header) -> PoseStamped:
+    """One pose of nav_msgs/Path."""
+    message = PoseStamped(header=head)
+    fill_pose(message.pose, fields)
+    return message
+
+
+def transform_message(fields: OdometryFields, head: Header, base_frame: str) -> TransformStamped:
+    """geometry_msgs/TransformStamped of the base frame in the header's frame."""
+    message = TransformStamped(header=head, child_frame_id=base_frame)
+    t, r = message.transform.translation, message.transform.rotation
+    t.x, t.y, t.z = map(float, fields.position)
+    r.x, r.y, r.z, r.w = map(float, fields.orientation)
+    return message
+
+
+def cloud_message(cloud: npt.NDArray[np.void], head: Header) -> PointCloud2:
+    """sensor_msgs/PointCloud2 of a structured array of CLOUD_DTYPE."""
+    message = PointCloud2(header=head, height=1, width=len(cloud), is_bigendian=False, is_dense=True)
+    message.fields = [
+        PointField(name=name, offset=4 * i, datatype=POINT_FIELD_FLOAT32, count=1)
+        for i, name in enumerate(CLOUD_FIELDS)
+    ]
+    message.point_step = CLOUD_DTYPE.itemsize
+    message.row_step = message.point_step * len(cloud)
+    message.data = byte_array(cloud)
+    return message
+
+
+def image_message(image: npt.NDArray[Any], encoding: str, head: Header) -> Image:
+    """sensor_msgs/Image of a (H, W) or (H, W, C) array in the given encoding."""
+    image = np.ascontiguousarray(image)
+    message = Image(header=head, height=image.shape[0], width=image.shape[1], encoding=encoding)
+    message.step = image.strides[0]
+    message.data = byte_array(image)
+    return message
+
+
+def byte_array(values: npt.NDArray[Any]) -> array.array[int]:
+    """The bytes of an array in the one form that every rclpy assigns without a check per byte."""
+    data = array.array("B")
+    data.frombytes(np.ascontiguousarray(values).tobytes())
+    return data
+
+
+def depth_maps(estimate: Estimate) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]] | None:
+    """Depth and its standard deviation, (H, W) float32 metres; inf where the disparity says "behind infinity".
+
+    sigma_z = z^2 / (fx b) sigma_d, first order.
+    """
+    if estimate.match is None:
+        return None
+    camera = estimate.frame.camera
+    shift = estimate.match.disparity.cpu().numpy() - np.float32(camera.disparity_offset)
+    sigma = np.sqrt(estimate.match.disparity_var.cpu().numpy())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        depth = np.where(shift > 0, np.float32(camera.fx * camera.baseline) / shift, np.float32(np.inf))
+        depth_sigma = depth * depth / np.float32(camera.fx * camera.baseline) * sigma
+    return depth.astype(np.float32), depth_sigma.astype(np.float32)
+
+
+def flow_sigma_map(estimate: Estimate) -> npt.NDArray[np.float32] | None:
+    """Standard deviation of the flow, (H, W) float32 pixels: root of the mean of the variances of both axes."""
+    if estimate.match is None or estimate.match.flow_var is None:
+        return None
+    sigma: npt.NDArray[np.float32] = np.sqrt(estimate.match.flow_var.mean(dim=0).cpu().numpy()).astype(np.float32)
+    return sigma
+
+
+def keypoint_image(estimate: Estimate) -> npt.NDArray[np.uint8]:
+    """The left image (H, W, 3) RGB with its keypoints: green (certain) to red (uncertain), rejected ones blue."""
+    left = estimate.frame.left
+    image = cv2.cvtColor(left, cv2.COLOR_GRAY2RGB) if left.ndim == 2 else left.copy()
+    landmarks = estimate.landmarks
+    if landmarks is not None and len(landmarks.pixel):
+        sigma = landmarks.match_sigma
+        low, high = np.percentile(sigma, [5, 95])
+        share = np.clip((sigma - low) / max(high - low, 1e-9), 0, 1)
+        for (u, v), s, inlier in zip(landmarks.pixel, share, landmarks.inlier, strict=True):
+            colour = (int(255 * s), int(255 * (1 - s)), 0) if inlier else (0, 0, 255)
+            cv2.circle(image, (round(u), round(v)), 3, colour, 1, cv2.LINE_AA)
+    return np.asarray(image, dtype=np.uint8)

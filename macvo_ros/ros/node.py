@@ -1,0 +1,113 @@
+"""The lifecycle node: parameters and transitions, nothing else."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rcl_interfaces.msg import SetParametersResult
+from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+
+from macvo_ros.calibration import load_calibration
+from macvo_ros.camera_info import StereoInput
+from macvo_ros.errors import CalibrationError, MacvoError
+from macvo_ros.odometry import StereoOdometry
+from macvo_ros.ros import parameters
+from macvo_ros.ros.parameters import NodeConfig
+from macvo_ros.ros.pipeline import Pipeline
+from macvo_ros.ros.tracking import Odometry
+
+
+class MacvoNode(LifecycleNode):  # type: ignore[misc]
+    """Stereo visual odometry. configure loads, activate subscribes, deactivate stops, cleanup frees."""
+
+    def __init__(self, make_odometry: Callable[[NodeConfig], Odometry] = StereoOdometry, **arguments: Any) -> None:
+        """make_odometry: another core, for tests. arguments: as for rclpy's Node. Raises ConfigError."""
+        super().__init__("macvo", automatically_declare_parameters_from_overrides=True, **arguments)
+        self.config = parameters.declare(self)
+        self.pipeline: Pipeline | None = None
+        self._make_odometry = make_odometry
+        self.add_on_set_parameters_callback(self._on_set_parameters)
+
+    # rclpy swallows what a transition raises, so each reports its own errors.
+
+    def on_configure(self, state: Any) -> TransitionCallbackReturn:
+        """Read the parameters, load the matcher, announce topics and services."""
+        try:
+            self.config = parameters.read(self)
+            calibration = calibration_from_file(self.config)
+            started = time.monotonic()
+            odometry = self._make_odometry(self.config)
+            self.get_logger().info(f"matcher {self.config.matcher} ready after {time.monotonic() - started:.1f} s")
+            self.pipeline = Pipeline(self, self.config, odometry, calibration)
+        except Exception as error:
+            kind = "" if isinstance(error, MacvoError) else f"{type(error).__name__}: "
+            self.get_logger().error(f"cannot configure: {kind}{error}")
+            return TransitionCallbackReturn.FAILURE
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_activate(self, state: Any) -> TransitionCallbackReturn:
+        """Subscribe and begin to track."""
+        assert self.pipeline is not None
+        self.pipeline.start()
+        return super().on_activate(state)
+
+    def on_deactivate(self, state: Any) -> TransitionCallbackReturn:
+        """Unsubscribe and let the worker finish."""
+        assert self.pipeline is not None
+        self.pipeline.stop()
+        return super().on_deactivate(state)
+
+    def on_cleanup(self, state: Any) -> TransitionCallbackReturn:
+        """Free the network and everything announced."""
+        self.release()
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_shutdown(self, state: Any) -> TransitionCallbackReturn:
+        """Stop whatever runs."""
+        self.release()
+        return TransitionCallbackReturn.SUCCESS
+
+    def on_error(self, state: Any) -> TransitionCallbackReturn:
+        """Back to unconfigured, so that the node can be configured again."""
+        self.release()
+        return TransitionCallbackReturn.SUCCESS
+
+    def release(self) -> None:
+        """Stop, and give back what the network held, on the GPU too."""
+        if self.pipeline is None:
+            return
+        self.pipeline.close()
+        self.pipeline = None
+        gc.collect()
+        import torch
+
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+    def _on_set_parameters(self, changes: list[Any]) -> SetParametersResult:
+        ours = {change.name: change.value for change in changes if change.name in parameters.LEAVES}
+        for name, value in ours.items():
+            reason = parameters.why_not(name, value, configured=self.pipeline is not None)
+            if reason:
+                return SetParametersResult(successful=False, reason=reason)
+        if self.pipeline is not None and ours:
+            self.config = parameters.changed(self.config, ours)
+            self.pipeline.change(self.config)
+        return SetParametersResult(successful=True)
+
+
+def calibration_from_file(config: NodeConfig) -> StereoInput | None:
+    """The calibration of `calibration_file`, checked against `rectify`; None without a file."""
+    if not config.calibration_file:
+        return None
+    stereo = StereoInput.from_calibration(load_calibration(config.calibration_file))
+    if config.rectify != (stereo.rectifier is not None):
+        kind = "raw" if stereo.rectifier is not None else "rectified"
+        raise CalibrationError(
+            f"{config.calibration_file} describes {kind} cameras, but rectify is {str(config.rectify).lower()}; "
+            "make them agree"
+        )
+    return stereo

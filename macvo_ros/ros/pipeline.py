@@ -1,0 +1,152 @@
+"""Everything a configured node has: images in, worker, topics and services out, and their supervision."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.clock import Clock, ClockType
+from rclpy.lifecycle import LifecycleNode
+
+from macvo_ros.camera_info import StereoInput
+from macvo_ros.estimate import Estimate
+from macvo_ros.ros.camera_placement import CameraPlacement
+from macvo_ros.ros.counters import Counters
+from macvo_ros.ros.diagnostics import Report, diagnostic_array
+from macvo_ros.ros.inputs import StereoInputs
+from macvo_ros.ros.messages import header
+from macvo_ros.ros.outputs import Outputs
+from macvo_ros.ros.parameters import NodeConfig
+from macvo_ros.ros.repeated_log import RepeatedLog
+from macvo_ros.ros.services import Services
+from macvo_ros.ros.silence import explain_silence, loss_hint
+from macvo_ros.ros.stereo_messages import StereoMessages
+from macvo_ros.ros.topic_facts import pair_facts, topic_facts
+from macvo_ros.ros.tracking import Odometry, Tracked, Tracking
+from macvo_ros.ros.trajectory_log import TrajectoryLog
+from macvo_ros.ros.worker import Worker
+
+Float64 = npt.NDArray[np.float64]
+
+DIAGNOSTICS_PERIOD = 1.0
+
+
+class Pipeline:
+    """Lives from configure to cleanup; works from `start` (activate) to `stop` (deactivate)."""
+
+    def __init__(
+        self, node: LifecycleNode, config: NodeConfig, odometry: Odometry, calibration: StereoInput | None
+    ) -> None:
+        """calibration: of `calibration_file`; None: from camera_info."""
+        logger = node.get_logger()
+        self.trajectory = TrajectoryLog(config.trajectory_poses)
+        self._node, self._config = node, config
+        self._counters = Counters()
+        self._reported = self._counters.snapshot()
+        self._refusals = RepeatedLog(logger.warning)
+        self._silences = RepeatedLog(logger.error, period=30.0)
+        self._placement = CameraPlacement(node, config)
+        self._tracking = Tracking(config, odometry, self._placement.base_from, calibration, notice=logger.info)
+        self._outputs = Outputs(node, config)
+        self._services = Services(node, config, self)
+        self._diagnostics = node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+        # A clock of its own: with simulated time that stands still, the watchdog must still speak.
+        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
+        period = min(DIAGNOSTICS_PERIOD, config.watchdog)
+        self._timer = node.create_timer(period, self._publish_diagnostics, clock=self._steady)
+        self._worker: Worker | None = None
+        self._inputs: StereoInputs | None = None
+        self._estimate: Estimate | None = None
+        self._latency = 0.0
+        self._paused = False
+
+    def start(self) -> None:
+        """Subscribe and begin to track."""
+        self._counters.last_tracked = time.monotonic()
+        self._worker = Worker(self._tracking, self._counters, self._publish, self._refusals.say)
+        self._worker.start()
+        self._inputs = StereoInputs(self._node, self._config, self._counters, self._worker.put, self._refuse)
+        self._inputs.paused = self._paused
+        names = ", ".join(topic.name for topic in self._inputs.topics.values())
+        self._node.get_logger().info(f"listening to {names}")
+
+    def stop(self) -> None:
+        """Unsubscribe and let the worker finish the pair it has."""
+        if self._inputs is not None:
+            self._inputs.close()
+            self._inputs = None
+        if self._worker is not None:
+            if not self._worker.stop():
+                self._node.get_logger().error("the tracking thread did not end within 30 s; it is left behind")
+            self._worker = None
+
+    def close(self) -> None:
+        """Stop, and take everything off the graph."""
+        self._placement.close()
+        self.stop()
+        self._node.destroy_timer(self._timer)
+        self._node.destroy_publisher(self._diagnostics)
+        self._services.destroy()
+        self._outputs.destroy()
+
+    def change(self, config: NodeConfig) -> None:
+        """Use the live settings of `config` from now on."""
+        self._config = self._outputs.config = config
+        self._tracking.request_config(config)
+
+    def reset(self, pose: Float64 | None, covariance: Float64 | None) -> None:
+        """Continue from `pose` (4, 4) with `covariance` (6, 6) at the next pair; None: the origin, exactly known."""
+        self._tracking.request_reset(pose, covariance)
+        self._outputs.clear()
+        where = "the origin" if pose is None else f"{np.round(pose[:3, 3], 3).tolist()}"
+        self._node.get_logger().info(f"reset: tracking continues from {where} with the next pair")
+
+    def set_paused(self, paused: bool) -> str:
+        """Stop or go on taking images in; returns a sentence for the answer."""
+        if paused == self._paused:
+            return "already paused" if paused else "was not paused"
+        self._paused = paused
+        if self._inputs is not None:
+            self._inputs.paused = paused
+        self._counters.last_tracked = time.monotonic()
+        return "paused: images are ignored until ~/resume" if paused else "resumed from the last pose"
+
+    def _publish(self, pair: StereoMessages, tracked: Tracked) -> None:
+        """On the worker's thread; the pose goes first."""
+        estimate = tracked.estimate
+        self._estimate = estimate
+        if tracked.outdated:
+            return
+        self._outputs.publish_pose(tracked)
+        self._latency = time.monotonic() - pair.arrived
+        overhead = self._latency - pair.waited - estimate.timings.get("total", 0.0)
+        self._outputs.publish_status(estimate, self._counters.snapshot(), self._latency, overhead)
+        self.trajectory.append(estimate)
+        self._outputs.publish_scene(tracked)
+
+    def _refuse(self, kind: str, reason: str) -> None:
+        self._counters.refuse(kind, reason)
+        self._refusals.say(kind, reason)
+
+    def _publish_diagnostics(self) -> None:
+        counts, before = self._counters.snapshot(), self._reported
+        topics = topic_facts(self._node, self._inputs)
+        silence = self._silence(topics, counts.waiting)
+        hint = loss_hint([topic for topic in topics if topic.role.endswith("image")])
+        report = Report(self._estimate, self._latency, counts, before, topics, silence, hint, self._paused)
+        self._reported = counts
+        now = header(self._node.get_clock().now().nanoseconds, "")
+        self._diagnostics.publish(diagnostic_array(self._node.get_name(), report, now))
+
+    def _silence(self, topics: list[Any], waiting: int) -> str:
+        """Why nothing is tracked, once that has lasted for `watchdog` seconds; empty before."""
+        quiet = time.monotonic() - self._counters.last_tracked
+        if self._inputs is None or self._paused or waiting or quiet < self._config.watchdog:
+            return ""
+        pairs = pair_facts(self._config, self._inputs, self._counters.snapshot())
+        text = explain_silence(quiet, topics, pairs)
+        self._silences.say("silence", text, key=text.rsplit("likely cause", 1)[-1])
+        return text

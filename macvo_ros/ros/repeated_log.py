@@ -1,0 +1,27 @@
+"""Says a thing that repeats at once, and then only now and then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+class RepeatedLog:
+    """Logs each kind of message when it is new or has not been said for a while, with how often it came."""
+
+    def __init__(self, write: Callable[[str], object], period: float = 5.0) -> None:
+        """write: the logger's method. period: seconds between two lines of a kind."""
+        self._write, self._period = write, period
+        self._said: dict[str, tuple[float, str]] = {}
+        self._unsaid: dict[str, int] = {}
+
+    def say(self, kind: str, text: str, key: str = "") -> None:
+        """Log `text` now, or count it. key: what makes it a new message of its kind; by default only time does."""
+        now = time.monotonic()
+        then, last_key = self._said.get(kind, (-1e9, ""))
+        if now - then < self._period and key == last_key:
+            self._unsaid[kind] = self._unsaid.get(kind, 0) + 1
+            return
+        more = self._unsaid.pop(kind, 0)
+        self._said[kind] = (now, key)
+        self._write(f"{kind}: {text}" + (f" ({more} more since the last line)" if more else ""))

@@ -1,0 +1,132 @@
+"""Why no pair arrives: each topic, what was seen on it, and the likely cause. Plain text from plain facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TopicFacts:
+    """One topic as the node and the ROS graph see it.
+
+    types: message types it is published with, one per publisher. age: seconds since its last message.
+    alternatives: topics of the right type that are published elsewhere.
+    """
+
+    role: str
+    name: str
+    wanted_type: str
+    types: tuple[str, ...]
+    received: int
+    lost: int
+    incompatible: str
+    age: float
+    content: str = ""
+    size: int = 0
+    alternatives: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PairFacts:
+    """How the synchronization stands. offset: seconds, right stamps minus left; None when unknown."""
+
+    approximate: bool
+    tolerance: float
+    offset: float | None
+    received: int
+    refused: int
+    last_refusal: str
+
+
+def explain_silence(seconds: float, topics: list[TopicFacts], pairs: PairFacts) -> str:
+    """One line per topic, then the likely cause."""
+    lines = [f"no stereo pair was tracked for {seconds:.0f} s"]
+    lines += [f"  {topic.role} {topic.name}: {seen_on(topic)}" for topic in topics]
+    lines.append(f"  likely cause: {likely_cause(topics, pairs)}")
+    return "\n".join(lines)
+
+
+def seen_on(topic: TopicFacts) -> str:
+    """What was seen on a topic, in words."""
+    if not topic.types:
+        return "no publisher"
+    parts = [f"{len(topic.types)} publisher{'s' if len(topic.types) > 1 else ''}"]
+    if topic.wanted_type not in topic.types:
+        parts.append(f"of {topic.types[0]}, not {topic.wanted_type}")
+    if topic.received:
+        parts.append(f"{topic.received} messages, the last {topic.age:.1f} s ago")
+        if topic.content:
+            parts.append(topic.content)
+    else:
+        parts.append("no message")
+    if topic.lost:
+        parts.append(f"{topic.lost} lost on the way")
+    if topic.incompatible:
+        parts.append(f"incompatible QoS ({topic.incompatible})")
+    return ", ".join(parts)
+
+
+def likely_cause(topics: list[TopicFacts], pairs: PairFacts) -> str:
+    """The first cause that explains the silence, with what to do."""
+    for topic in topics:
+        if topic.types and topic.wanted_type not in topic.types:
+            compressed = "CompressedImage" in topic.types[0] or "CompressedImage" in topic.wanted_type
+            return f"{topic.name} carries {topic.types[0]}, but {topic.wanted_type} is expected; " + (
+                "set the parameter compressed" if compressed else "remap the topic"
+            )
+        if topic.incompatible and not topic.received:
+            return (
+                f"the publisher of {topic.name} does not offer the {topic.incompatible} we ask for; "
+                "set the parameter reliable to false, or change the publisher's QoS"
+            )
+    images = [topic for topic in topics if topic.role.endswith("image")]
+    absent = [topic for topic in topics if not topic.types]
+    if absent and (topic := absent[0]):
+        others = f" (published now: {', '.join(topic.alternatives[:6])})" if topic.alternatives else ""
+        names = ", ".join(topic.name for topic in absent)
+        return f"nobody publishes {names}; start the camera, or remap to the topics it uses{others}"
+    if (hint := loss_hint(images)) and any(topic.received == 0 or topic.lost > topic.received for topic in images):
+        return hint
+    quiet = [topic for topic in topics if topic.received == 0]
+    if quiet:
+        names = ", ".join(topic.name for topic in quiet)
+        if all(topic.role.endswith("camera_info") for topic in quiet):
+            return f"images arrive but no camera_info on {names}; publish it, remap the topic, or set calibration_file"
+        return f"{names} has a publisher that sends nothing; check the camera driver"
+    if pairs.received == 0 and pairs.offset is not None:
+        return stamps_cause(pairs)
+    if pairs.refused:
+        return f"pairs arrive but are refused: {pairs.last_refusal}"
+    stopped = max(topics, key=lambda topic: topic.age)
+    return f"{stopped.name} stopped {stopped.age:.1f} s ago; check the camera driver or the bag player"
+
+
+def stamps_cause(pairs: PairFacts) -> str:
+    """Images of both sides arrive but their stamps never pair."""
+    assert pairs.offset is not None
+    ms = pairs.offset * 1e3
+    if abs(ms) < 1e-6:
+        return (
+            "left and right arrive with equal stamps but never together in the queue; one side is far behind the other"
+        )
+    need = f"set approximate_sync to true and sync_tolerance above {abs(pairs.offset):.3g} s"
+    if pairs.approximate:
+        need = f"sync_tolerance is {pairs.tolerance:g} s: raise it above {abs(pairs.offset):.3g} s"
+    return (
+        f"stamps never pair: right stamps are {abs(ms):.3f} ms {'after' if ms > 0 else 'before'} the left ones; {need}"
+        ", or trigger both cameras together (a moving robot needs equal exposure times)"
+    )
+
+
+def loss_hint(images: list[TopicFacts]) -> str:
+    """What to do about images lost in transport; empty when none are."""
+    lost = sum(topic.lost for topic in images)
+    if not lost:
+        return ""
+    size = max(topic.size for topic in images)
+    return (
+        f"{lost} images were lost in transport: DDS has too little shared memory for images"
+        + (f" of {size / 1e6:.1f} MB" if size else "")
+        + "; start the camera driver (the sender owns the memory) with FASTRTPS_DEFAULT_PROFILES_FILE set to this "
+        "package's config/fastdds.xml, or publish smaller images"
+    )

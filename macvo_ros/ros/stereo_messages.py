@@ -1,0 +1,81 @@
+"""One synchronized stereo pair as it arrived, and its decoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from macvo_ros.camera_info import CameraInfo
+from macvo_ros.errors import ImageError
+from macvo_ros.frame import Image
+from macvo_ros.image_decoding import BYTES_PER_PIXEL, decode_compressed, decode_image
+from macvo_ros.message_fields import join_stamp
+from macvo_ros.ros.optional_packages import CvBridge
+
+
+@dataclass(frozen=True, eq=False)
+class StereoMessages:
+    """A pair of sensor_msgs/Image or CompressedImage with the calibration known when it arrived.
+
+    arrived: when the second image of the pair came, `time.monotonic` seconds; taken: when the worker took it, once.
+    """
+
+    left: Any
+    right: Any
+    left_info: CameraInfo | None
+    right_info: CameraInfo | None
+    arrived: float
+    taken: list[float] = field(default_factory=list)
+
+    @property
+    def waited(self) -> float:
+        """Seconds between arrival and the moment the worker took the pair (0 when it has not)."""
+        return self.taken[0] - self.arrived if self.taken else 0.0
+
+    @property
+    def stamp(self) -> int:
+        """Stamp of the left image, nanoseconds: that of the estimate."""
+        return stamp_of(self.left)
+
+    @property
+    def frame_id(self) -> str:
+        """Frame of the left camera, as the image's header names it."""
+        return str(self.left.header.frame_id).removeprefix("/")
+
+    def decode(self) -> tuple[Image, Image]:
+        """Left and right, (H, W) grey or (H, W, 3) RGB uint8; ImageError says which one is unusable and why."""
+        images = []
+        for side, message in (("left", self.left), ("right", self.right)):
+            try:
+                images.append(decode(message))
+            except ImageError as error:
+                raise ImageError(f"{side} {error}") from error
+        return images[0], images[1]
+
+
+def stamp_of(message: Any) -> int:
+    """Stamp of a message with a header, nanoseconds."""
+    return join_stamp(message.header.stamp.sec, message.header.stamp.nanosec)
+
+
+def decode(message: Any) -> Image:
+    """One sensor_msgs/Image or CompressedImage to (H, W) grey or (H, W, 3) RGB, uint8."""
+    if hasattr(message, "format"):
+        return decode_compressed(message.data, message.format)
+    if message.encoding not in BYTES_PER_PIXEL and CvBridge is not None:
+        return _decode_with_cv_bridge(message)
+    return decode_image(
+        message.data, message.encoding, message.height, message.width, message.step, message.is_bigendian
+    )
+
+
+def _decode_with_cv_bridge(message: Any) -> Image:
+    try:
+        return np.ascontiguousarray(CvBridge().imgmsg_to_cv2(message, "rgb8"), dtype=np.uint8)
+    except Exception as error:  # cv_bridge raises its own, numpy's and OpenCV's errors
+        raise ImageError(
+            f"image encoding {message.encoding!r} is not one of {', '.join(BYTES_PER_PIXEL)} and cv_bridge cannot make "
+            f"it rgb8 ({' '.join(str(error).split())[:120]}); set the camera driver to one of them"
+        ) from error

@@ -1,0 +1,56 @@
+"""Asks the ROS graph about the topics of the node, for the explanation of a silence."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rclpy.lifecycle import LifecycleNode
+
+from macvo_ros.ros.counters import Counts
+from macvo_ros.ros.inputs import StereoInputs
+from macvo_ros.ros.parameters import NodeConfig
+from macvo_ros.ros.silence import PairFacts, TopicFacts
+
+
+def topic_facts(node: LifecycleNode, inputs: StereoInputs | None) -> list[TopicFacts]:
+    """What is known of each subscribed topic; none while the node is not active."""
+    facts = []
+    for record in inputs.topics.values() if inputs is not None else ():
+        types = tuple(sorted(info.topic_type for info in _publishers(node, record.name)))
+        elsewhere = () if types else _published(node, record.type_name)
+        facts.append(
+            TopicFacts(
+                role=record.role,
+                name=record.name,
+                wanted_type=record.type_name,
+                types=types,
+                received=record.received,
+                lost=record.lost,
+                incompatible=record.incompatible,
+                age=time.monotonic() - record.last if record.received else 0.0,
+                content=record.content,
+                size=record.size,
+                alternatives=elsewhere,
+            )
+        )
+    return facts
+
+
+def pair_facts(config: NodeConfig, inputs: StereoInputs, counts: Counts) -> PairFacts:
+    """How the synchronization stands."""
+    last = list(counts.refusals.values())[-1].last if counts.refusals else ""
+    return PairFacts(
+        config.approximate_sync, config.sync_tolerance, inputs.pairing.offset, counts.received, counts.refused, last
+    )
+
+
+def _publishers(node: LifecycleNode, topic: str) -> Any:
+    return node.get_publishers_info_by_topic(topic)
+
+
+def _published(node: LifecycleNode, kind: str) -> tuple[str, ...]:
+    """Topics of a type that somebody publishes, our own left out."""
+    own = node.get_fully_qualified_name() + "/"
+    names = (name for name, kinds in node.get_topic_names_and_types() if kind in kinds and not name.startswith(own))
+    return tuple(name for name in names if node.count_publishers(name))

@@ -1,0 +1,71 @@
+"""What was seen on one topic, for the explanation of a silence."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class TopicRecord:
+    """Counts of one subscription. role: as in "left image"; name: the resolved topic; kind: its message class."""
+
+    role: str
+    name: str
+    kind: Any
+    received: int = 0
+    lost: int = 0
+    """Messages the middleware reports as sent and not delivered."""
+    incompatible: str = ""
+    """The QoS policy a publisher does not offer as we ask for it; empty when none."""
+    last: float = 0.0
+    """When the last message came, `time.monotonic` seconds."""
+    content: str = ""
+    """Size and encoding of the last image."""
+    size: int = 0
+    """Bytes of the last image."""
+
+    def saw(self) -> None:
+        """A message came."""
+        self.received += 1
+        self.last = time.monotonic()
+
+    def saw_image(self, message: Any) -> None:
+        """An image came."""
+        self.saw()
+        self.size = len(message.data)
+        if hasattr(message, "encoding"):
+            self.content = f"{message.width}x{message.height} {message.encoding}"
+        else:
+            self.content = f"{message.format}"
+
+    @property
+    def type_name(self) -> str:
+        """As the graph spells it: sensor_msgs/msg/Image."""
+        return f"{self.kind.__module__.split('.')[0]}/msg/{self.kind.__name__}"
+
+
+def event_callbacks(record: TopicRecord) -> Any:
+    """Middleware events of a subscription, written into its record (where this rclpy and RMW know them)."""
+    try:
+        from rclpy.event_handler import SubscriptionEventCallbacks
+    except ImportError:  # Humble
+        from rclpy.qos_event import SubscriptionEventCallbacks
+
+    def lost(event: Any) -> None:
+        record.lost = int(event.total_count)
+
+    def incompatible(event: Any) -> None:
+        record.incompatible = _policy_name(event.last_policy_kind)
+
+    return SubscriptionEventCallbacks(message_lost=lost, incompatible_qos=incompatible)
+
+
+def _policy_name(kind: Any) -> str:
+    try:
+        from rclpy.qos import qos_policy_name_from_kind
+
+        return str(qos_policy_name_from_kind(kind))
+    except Exception:  # the names moved between distributions; the number still tells
+        return str(kind)

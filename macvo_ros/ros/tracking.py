@@ -1,0 +1,198 @@
+"""From stereo messages to estimates, on the worker's thread: decode, calibrate, place the camera, track."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.camera_info import CameraInfo, StereoInput
+from macvo_ros.config import Config
+from macvo_ros.errors import CalibrationError, ImageError, MacvoError
+from macvo_ros.estimate import Estimate, RelativeMotion
+from macvo_ros.frame import StereoFrame
+from macvo_ros.motion_prior import ConstantVelocity
+from macvo_ros.ros.parameters import NodeConfig
+from macvo_ros.ros.stamps import StampOrder
+from macvo_ros.ros.stereo_messages import StereoMessages
+from macvo_ros.trajectory import PoseWithCovariance, extend
+
+Float64 = npt.NDArray[np.float64]
+
+
+class Odometry(Protocol):
+    """What the node needs of the core (`StereoOdometry`)."""
+
+    config: Config
+    base_from_camera: Float64
+
+    def track(self, frame: StereoFrame) -> Estimate: ...
+
+    def reset(self, pose: Float64 | None = None, covariance: Float64 | None = None) -> None: ...
+
+
+class Refusal(MacvoError):
+    """A pair that cannot be used. kind: a word or two to count by; the text says what was wrong and what to do."""
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+@dataclass(frozen=True, eq=False)
+class Tracked:
+    """An estimate with what its publication needs.
+
+    camera_in_odom: (4, 4) pose of the rectified left optical frame. outdated: a reset was asked for meanwhile.
+    """
+
+    estimate: Estimate
+    camera_in_odom: Float64
+    camera_frame: str
+    outdated: bool
+
+
+class Tracking:
+    """Owns the odometry. `track` runs on one thread; the requests may come from another."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        odometry: Odometry,
+        base_from: Callable[[str], Float64],
+        calibration: StereoInput | None = None,
+        notice: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        """base_from: pose (4, 4) of a frame in the base frame, raising Refusal while unknown.
+
+        calibration: from a file, instead of camera_info. notice: told of restarts, a sentence each.
+        """
+        self.resets = 0
+        self._config = config
+        self._odometry = odometry
+        self._base_from = base_from
+        self._input, self._from_file = calibration, calibration is not None
+        self._infos: tuple[CameraInfo, CameraInfo] | None = None
+        self._camera_frame = ""
+        self._notice = notice
+        self._order = StampOrder()
+        self._last: Estimate | None = None
+        self._lock = threading.Lock()
+        self._requested: PoseWithCovariance | None = None
+        self._new_config: NodeConfig | None = None
+
+    def request_reset(self, pose: Float64 | None = None, covariance: Float64 | None = None) -> None:
+        """Continue from `pose` (4, 4) with `covariance` (6, 6) at the next pair; the pair in work is outdated."""
+        place = PoseWithCovariance(
+            np.eye(4) if pose is None else pose, np.zeros((6, 6)) if covariance is None else covariance
+        )
+        with self._lock:
+            self._requested = place
+
+    def request_config(self, config: NodeConfig) -> None:
+        """Use the live settings of `config` from the next pair on."""
+        with self._lock:
+            self._new_config = config
+
+    def track(self, pair: StereoMessages) -> Tracked:
+        """The estimate of a pair; raises Refusal for one that cannot be used."""
+        self._fulfil_requests()
+        self._check_stamp(pair.stamp)
+        try:
+            left, right = pair.decode()
+            stereo = self._stereo_input(pair)
+            frame = stereo.frame(left, right, pair.stamp)
+        except ImageError as error:
+            raise Refusal("image", str(error)) from error
+        except CalibrationError as error:
+            raise Refusal("calibration", str(error)) from error
+        self._place_camera(pair.frame_id, stereo)
+        try:
+            estimate = self._odometry.track(frame)
+        except Exception:
+            self._restart_from_last()
+            raise
+        self._order.accept(pair.stamp)
+        self._last = estimate
+        with self._lock:
+            outdated = self._requested is not None
+        return Tracked(estimate, estimate.pose @ self._odometry.base_from_camera, pair.frame_id, outdated)
+
+    def _fulfil_requests(self) -> None:
+        with self._lock:
+            place, self._requested = self._requested, None
+            config, self._new_config = self._new_config, None
+        if config is not None:
+            self._config = self._odometry.config = config
+        if place is not None:
+            self._reset(place)
+            self._order.forget()
+
+    def _check_stamp(self, stamp: int) -> None:
+        """Stamps must increase; what does not is late, a duplicate, or the beginning of a new time."""
+        trouble = self._order.why_refused(stamp)
+        if trouble:
+            raise Refusal("stamp", trouble)
+        back = self._order.went_back(stamp)
+        if back > 0:
+            how = self._config.on_time_jump
+            self._notice(
+                f"image stamps went back by {back * 1e-9:.3f} s (bag loop or clock reset): tracking restarts from "
+                f"{'the last pose' if how == 'continue' else 'the origin'} (parameter on_time_jump)"
+            )
+            if how == "continue":
+                self._restart_from_last()
+            else:
+                self._reset(PoseWithCovariance(np.eye(4), np.zeros((6, 6))))
+
+    def _stereo_input(self, pair: StereoMessages) -> StereoInput:
+        """What makes frames of this pair: from the file, or from camera_info and again whenever that changes."""
+        if self._from_file:
+            assert self._input is not None
+            return self._input
+        if pair.left_info is None or pair.right_info is None:
+            raise Refusal("camera_info", "no camera_info has arrived for these images")
+        known = self._infos
+        if known is None or not (
+            known[0].same_calibration(pair.left_info) and known[1].same_calibration(pair.right_info)
+        ):
+            self._infos = None
+            self._input = StereoInput.from_camera_info(pair.left_info, pair.right_info, rectify=self._config.rectify)
+            self._camera_frame = ""
+            camera = self._input.camera
+            self._notice(
+                f"{'calibration' if known is None else 'the calibration changed; it'} is {camera.width}x{camera.height}"
+                f", fx {camera.fx:.2f}, baseline {camera.baseline:.4f} m"
+            )
+            self._infos = (pair.left_info, pair.right_info)
+        assert self._input is not None
+        return self._input
+
+    def _place_camera(self, frame_id: str, stereo: StereoInput) -> None:
+        if frame_id == self._camera_frame and frame_id:
+            return
+        base_from_camera = self._base_from(frame_id) @ stereo.raw_from_rectified
+        if not np.allclose(base_from_camera, self._odometry.base_from_camera):
+            self._odometry.base_from_camera = base_from_camera
+            if self._last is not None:
+                self._notice(f"the camera frame changed to {frame_id!r}: tracking restarts from the last pose")
+                self._restart_from_last()
+        self._camera_frame = frame_id
+
+    def _restart_from_last(self) -> None:
+        """Continue from the last pose as if max_gap seconds had passed unseen."""
+        if self._last is None:
+            self._reset(PoseWithCovariance(np.eye(4), np.zeros((6, 6))))
+            return
+        unseen = ConstantVelocity(self._config.motion_prior).covariance(self._config.reference.max_gap)
+        self._reset(
+            extend(PoseWithCovariance(self._last.pose, self._last.covariance), RelativeMotion(np.eye(4), unseen))
+        )
+
+    def _reset(self, place: PoseWithCovariance) -> None:
+        self._odometry.reset(place.pose, place.covariance)
+        self.resets += 1

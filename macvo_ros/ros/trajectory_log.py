@@ -1,0 +1,57 @@
+"""Every pose the node published, for ~/save_trajectory."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.errors import MacvoError
+from macvo_ros.estimate import Estimate
+from macvo_ros.message_fields import is_published
+from macvo_ros.sequences.tum import write_tum
+
+Float64 = npt.NDArray[np.float64]
+
+
+class TrajectoryLog:
+    """Keeps the newest `limit` poses with their covariances: 412 bytes each."""
+
+    def __init__(self, limit: int) -> None:
+        self._rows: deque[tuple[int, Float64, Float64]] = deque(maxlen=limit)
+        self._lock = threading.Lock()
+        self._forgotten = 0
+
+    def append(self, estimate: Estimate) -> None:
+        """Add an estimate, unless it is lost: a prediction is not a measured pose."""
+        if not is_published(estimate.status):
+            return
+        with self._lock:
+            self._forgotten += int(len(self._rows) == self._rows.maxlen)
+            self._rows.append((estimate.frame.stamp, estimate.pose, estimate.covariance))
+
+    def save(self, path: str) -> tuple[int, str]:
+        """Write `path` in TUM format and, beside it, the same with covariance; returns the count and a sentence."""
+        if not path.strip():
+            raise MacvoError("no path given; say where to write, for example path: trajectory.txt")
+        target = Path(path).expanduser()
+        if target.is_dir():
+            raise MacvoError(f"{path} is a folder; give the name of a file in it")
+        with self._lock:
+            rows, forgotten = list(self._rows), self._forgotten
+        stamps = np.array([row[0] for row in rows], dtype=np.int64)
+        poses = np.array([row[1] for row in rows]).reshape(-1, 4, 4)
+        covariance = np.array([row[2] for row in rows]).reshape(-1, 6, 6)
+        beside = target.with_name(f"{target.stem}_covariance{target.suffix}")
+        try:
+            write_tum(target, stamps, poses)
+            write_tum(beside, stamps, poses, covariance)
+        except OSError as error:
+            raise MacvoError(
+                f"cannot write {target}: {error.strerror or error}; choose a writable folder with room"
+            ) from error
+        older = f"; {forgotten} older ones were forgotten (parameter trajectory_poses)" if forgotten else ""
+        return len(rows), f"wrote {len(rows)} poses to {target} and, with covariance, to {beside}{older}"

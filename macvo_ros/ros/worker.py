@@ -1,0 +1,72 @@
+"""The thread that tracks: takes the newest pair, publishes what comes of it, survives whatever happens."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable
+
+from macvo_ros.ros.counters import Counters
+from macvo_ros.ros.mailbox import Mailbox
+from macvo_ros.ros.stereo_messages import StereoMessages
+from macvo_ros.ros.tracking import Refusal, Tracked, Tracking
+
+
+class Worker:
+    """Runs `Tracking` on pairs put into its mailbox."""
+
+    def __init__(
+        self,
+        tracking: Tracking,
+        counters: Counters,
+        publish: Callable[[StereoMessages, Tracked], None],
+        refused: Callable[[str, str], None],
+    ) -> None:
+        """publish: called with every tracked pair. refused: called with kind and reason of every refused one."""
+        self._tracking, self._counters = tracking, counters
+        self._publish, self._refused = publish, refused
+        self._mailbox: Mailbox[StereoMessages] = Mailbox(lambda pair: counters.add(dropped=1))
+        self._thread = threading.Thread(target=self._run, name="macvo tracking", daemon=True)
+
+    def start(self) -> None:
+        """Begin to work."""
+        self._thread.start()
+
+    def put(self, pair: StereoMessages) -> None:
+        """Hand over a pair; never waits."""
+        self._counters.add(received=1)
+        self._mailbox.put(pair)
+
+    def stop(self, timeout: float = 30.0) -> bool:
+        """Finish the pair in work and end; False when it did not end in time."""
+        self._mailbox.close()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while (pair := self._mailbox.take()) is not None:
+            pair.taken.append(time.monotonic())
+            resets = self._tracking.resets
+            try:
+                tracked = self._tracking.track(pair)
+            except Refusal as refusal:
+                self._refuse(refusal.kind, str(refusal))
+            except Exception as error:
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                self._refuse(
+                    "internal error",
+                    f"{type(error).__name__}: {error} ({where.name}, line {where.lineno}); please report this. "
+                    f"Tracking restarts from the last pose.\n{traceback.format_exc()}",
+                )
+            else:
+                self._counters.tracked(tracked.estimate.status)
+                try:
+                    self._publish(pair, tracked)
+                except Exception as error:
+                    self._refused("publishing", f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+            self._counters.add(resets=self._tracking.resets - resets)
+
+    def _refuse(self, kind: str, reason: str) -> None:
+        self._counters.refuse(kind, reason.splitlines()[0])
+        self._refused(kind, reason)

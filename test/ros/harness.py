@@ -1,0 +1,186 @@
+"""The real node in a process of its own, and a peer that talks to it over DDS on loopback."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE = 40.0
+"""Seconds after which a wait is a failure; every wait ends as soon as what it waits for has happened."""
+
+
+def ros_environment(log_folder: Path) -> dict[str, str]:
+    """Loopback only, a domain of this test run's own, our DDS profile."""
+    profile = str(ROOT / "config" / "fastdds.xml")
+    return {
+        "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST",
+        "ROS_DOMAIN_ID": str(1 + os.getpid() % 100),
+        "FASTRTPS_DEFAULT_PROFILES_FILE": profile,
+        "FASTDDS_DEFAULT_PROFILES_FILE": profile,
+        "ROS_LOG_DIR": str(log_folder),
+        "OMP_NUM_THREADS": "1",
+        "RCUTILS_COLORIZED_OUTPUT": "0",
+    }
+
+
+class NodeProcess:
+    """`macvo_node` in the namespace `name`, with parameters and remappings as on a command line."""
+
+    def __init__(self, name: str, log: Path, remap: dict[str, str] | None = None, **parameters: Any) -> None:
+        self.name = f"/{name}/macvo"
+        self.log = log
+        words = ["--ros-args", "-r", f"__ns:=/{name}"]
+        for key, value in parameters.items():
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            words += ["-p", f"{key.replace('__', '.')}:={text}"]
+        for old, new in (remap or {}).items():
+            words += ["-r", f"{old}:={new}"]
+        self._output = log.open("w")
+        self._process = subprocess.Popen(
+            [sys.executable, str(ROOT / "scripts" / "macvo_node"), *words],
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def output(self) -> str:
+        return self.log.read_text()
+
+    def wait(self, timeout: float = DEADLINE) -> int:
+        """Exit code of a node that ends by itself."""
+        return self._process.wait(timeout)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> int:
+        """Ask it to end; returns the exit code."""
+        if self.alive():
+            self._process.send_signal(how)
+        try:
+            return self._process.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise
+        finally:
+            self._output.close()
+
+
+class Inbox(list[Any]):
+    """Messages received on a topic, in order, with the time each arrived."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived: list[float] = []
+
+    def take(self, message: Any) -> None:
+        self.append(message)
+        self.arrived.append(time.monotonic())
+
+
+class Peer:
+    """The other side: publishes cameras, receives what the node says, calls its services."""
+
+    def __init__(self, name: str) -> None:
+        import rclpy
+        from rclpy.executors import SingleThreadedExecutor
+
+        self.namespace = name
+        self.node = rclpy.create_node("peer", namespace=f"/{name}")
+        self._executor = SingleThreadedExecutor()
+        self._executor.add_node(self.node)
+
+    def close(self) -> None:
+        self._executor.remove_node(self.node)
+        self.node.destroy_node()
+
+    def until(self, condition: Callable[[], Any], what: str, timeout: float = DEADLINE) -> Any:
+        """Spin until `condition()` is true and return it."""
+        end = time.monotonic() + timeout
+        while not (result := condition()):
+            if time.monotonic() > end:
+                raise AssertionError(f"waited {timeout:.0f} s in vain for {what}")
+            self._executor.spin_once(timeout_sec=0.05)
+        return result
+
+    def drain(self, seconds: float) -> None:
+        """Take in whatever arrives in the next moment; for showing that something does *not* arrive."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._executor.spin_once(timeout_sec=left)
+
+    def listen(self, kind: Any, topic: str, qos: Any = 100) -> Inbox:
+        """Subscribe; returns once the node's publisher is matched."""
+        inbox = Inbox()
+        self.node.create_subscription(kind, topic, inbox.take, qos)
+        self.until(lambda: self.node.count_publishers(topic), f"a publisher of {topic}")
+        return inbox
+
+    def publisher(self, kind: Any, topic: str, qos: Any = 10, wait: bool = True) -> Any:
+        publisher = self.node.create_publisher(kind, topic, qos)
+        if wait:
+            self.until(publisher.get_subscription_count, f"a subscriber of {topic}")
+        return publisher
+
+    def call(self, kind: Any, service: str, request: Any = None) -> Any:
+        """Call a service and return its answer."""
+        client = self.node.create_client(kind, service)
+        self.until(client.service_is_ready, f"the service {service}")
+        future = client.call_async(request or kind.Request())
+        self.until(future.done, f"an answer of {service}")
+        self.node.destroy_client(client)
+        return future.result()
+
+    def get_state(self, node: str) -> str:
+        from lifecycle_msgs.srv import GetState
+
+        return str(self.call(GetState, f"{node}/get_state").current_state.label)
+
+    def change_state(self, node: str, label: str) -> bool:
+        from lifecycle_msgs.msg import Transition
+        from lifecycle_msgs.srv import ChangeState
+
+        ids = {
+            "configure": Transition.TRANSITION_CONFIGURE,
+            "cleanup": Transition.TRANSITION_CLEANUP,
+            "activate": Transition.TRANSITION_ACTIVATE,
+            "deactivate": Transition.TRANSITION_DEACTIVATE,
+        }
+        return bool(
+            self.call(
+                ChangeState, f"{node}/change_state", ChangeState.Request(transition=Transition(id=ids[label]))
+            ).success
+        )
+
+    def set_parameter(self, node: str, name: str, value: Any) -> Any:
+        from rcl_interfaces.srv import SetParameters
+        from rclpy.parameter import Parameter
+
+        request = SetParameters.Request(parameters=[Parameter(name, value=value).to_parameter_msg()])
+        return self.call(SetParameters, f"{node}/set_parameters", request).results[0]
+
+
+def matrix(transform: Any) -> np.ndarray:
+    """(4, 4) of a geometry_msgs Pose or Transform."""
+    from macvo_ros.se3 import rotation_from_quaternion
+
+    t = getattr(transform, "position", None) or transform.translation
+    q = getattr(transform, "orientation", None) or transform.rotation
+    pose = np.eye(4)
+    pose[:3, :3] = rotation_from_quaternion(np.array([q.x, q.y, q.z, q.w]))
+    pose[:3, 3] = t.x, t.y, t.z
+    return pose
