@@ -1,0 +1,59 @@
+"""A EuRoC bag: raw images without camera_info, so calibration and camera frames come from here.
+
+rosbags-convert --src MH_01_easy.bag --dst MH_01_easy         # once: `ros2 bag play` wants a ROS 2 bag
+ros2 launch macvo_ros euroc.launch.py bag:=MH_01_easy rviz:=true
+"""
+
+from pathlib import Path
+
+from ament_index_python.packages import get_package_share_directory
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+SHARE = Path(get_package_share_directory("macvo_ros"))
+
+# name, default, description
+ARGUMENTS = [
+    ("bag", "", "ROS 2 bag to play; empty: somebody else plays it"),
+    ("bag_rate", "1.0", "speed of the bag; below 1 for a matcher slower than 20 Hz"),
+    ("params_file", str(SHARE / "config" / "euroc.yaml"), "parameter file of the node"),
+    ("calibration_file", str(SHARE / "config" / "euroc_calibration.yaml"), "calibration of the raw pair"),
+    ("publish_tf", "true", "broadcast odom -> base_link (off beside robot_localization)"),
+    ("matcher", "", "who matches images"),
+    ("use_sim_time", "true", "follow /clock"),
+    ("rviz", "false", "true opens RViz"),
+]
+
+# T_BS of the dataset's sensor.yaml files: the body frame is that of the IMU (frame imu4 in the bags). x y z qx qy qz qw
+FRAMES = {
+    "cam0": (-0.0216401454975, -0.064676986768, 0.00981073058949, -0.00770718, 0.01049932, 0.70175280, 0.71230146),
+    "cam1": (-0.0198435579556, 0.0453689425024, 0.00786212447038, -0.00255024, 0.01532393, 0.70248669, 0.71152732),
+    "imu4": (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0),
+}
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Node, bag and the frames of the rig."""
+    topics = {f"{side}_image": f"/cam{index}/image_raw" for index, side in enumerate(("left", "right"))}
+    passed_on = {name: LaunchConfiguration(name) for name, _, _ in ARGUMENTS}
+    node = IncludeLaunchDescription(
+        PythonLaunchDescriptionSource(str(SHARE / "launch" / "macvo.launch.py")),
+        launch_arguments={**passed_on, **topics}.items(),
+    )
+    declared = [DeclareLaunchArgument(name, default_value=value, description=text) for name, value, text in ARGUMENTS]
+    return LaunchDescription([*declared, *(static_transform(child, pose) for child, pose in FRAMES.items()), node])
+
+
+def static_transform(child: str, pose: tuple[float, ...]) -> Node:
+    """Publish the place of `child` on base_link."""
+    names = ("--x", "--y", "--z", "--qx", "--qy", "--qz", "--qw")
+    numbers = [text for name, number in zip(names, pose, strict=True) for text in (name, str(number))]
+    return Node(
+        package="tf2_ros",
+        executable="static_transform_publisher",
+        name=f"base_link_to_{child}",
+        arguments=[*numbers, "--frame-id", "base_link", "--child-frame-id", child],
+    )

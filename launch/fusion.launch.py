@@ -1,0 +1,77 @@
+"""robot_localization on our twist and an IMU, beside one of the other launch files.
+
+ros2 launch macvo_ros fusion.launch.py                                  # a ZED X and its IMU
+ros2 launch macvo_ros fusion.launch.py source:=euroc bag:=MH_01_easy
+ros2 launch macvo_ros fusion.launch.py source:=none imu:=/imu/data base_frame:=base_link
+"""
+
+from pathlib import Path
+
+from ament_index_python.packages import get_package_share_directory
+from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
+from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
+from launch.launch_description_sources import PythonLaunchDescriptionSource
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+SHARE = Path(get_package_share_directory("macvo_ros"))
+
+# What each source calls its IMU and its robot, and whether that IMU knows which way is up (roll and pitch).
+SOURCES = {
+    "zedx": ("/zed/zed_node/imu/data", "zed_camera_link", True),
+    "euroc": ("/imu0", "base_link", False),
+    "kitti": ("/kitti/oxts/imu", "base_link", True),
+    "none": ("", "base_link", True),
+}
+
+# name, default, description, choices
+ARGUMENTS = [
+    ("source", "zedx", "which launch file gives the images; none: the odometry runs already", tuple(SOURCES)),
+    ("bag", "", "ROS 2 bag to play instead of a camera", None),
+    ("imu", "", "topic of the IMU; empty: the source's own", None),
+    ("base_frame", "", "robot frame; empty: the source's own", None),
+    ("ekf_file", str(SHARE / "config" / "ekf.yaml"), "parameter file of robot_localization", None),
+    ("rviz", "false", "true opens RViz", None),
+]
+
+
+def generate_launch_description() -> LaunchDescription:
+    """Declare the arguments; the actions depend on their values."""
+    declared = [
+        DeclareLaunchArgument(name, default_value=value, description=text, choices=choices)
+        for name, value, text, choices in ARGUMENTS
+    ]
+    return LaunchDescription([*declared, OpaqueFunction(function=actions)])
+
+
+def actions(context: LaunchContext) -> list[LaunchDescriptionEntity]:
+    """The source with its TF off, since the filter broadcasts odom -> base, and the filter."""
+    value = {name: LaunchConfiguration(name).perform(context) for name, *_ in ARGUMENTS}
+    source = value["source"]
+    imu, base_frame, knows_up = SOURCES[source]
+    imu, base_frame = value["imu"] or imu, value["base_frame"] or base_frame
+    started: list[LaunchDescriptionEntity] = []
+    if source != "none":
+        arguments = {"publish_tf": "false", "bag": value["bag"], "rviz": value["rviz"]}
+        if source == "zedx":
+            arguments.update(base_frame=base_frame, publish_imu_tf="true")
+        file = SHARE / "launch" / f"{source}.launch.py"
+        started.append(
+            IncludeLaunchDescription(PythonLaunchDescriptionSource(str(file)), launch_arguments=arguments.items())
+        )
+    played = bool(value["bag"]) or source in ("euroc", "kitti")
+    overrides: dict[str, object] = {"base_link_frame": base_frame, "use_sim_time": played}
+    if imu:
+        overrides["imu0"] = imu
+    if not knows_up:  # an IMU without orientation: angular velocity only
+        overrides["imu0_config"] = [False] * 9 + [True] * 3 + [False] * 3
+    started.append(
+        Node(
+            package="robot_localization",
+            executable="ekf_node",
+            name="ekf_filter_node",
+            output="screen",
+            parameters=[value["ekf_file"], overrides],
+        )
+    )
+    return started

@@ -1,0 +1,141 @@
+"""What config/ and launch/ hold, checked without ROS: parameters exist, topics agree, matrices are what they must be."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from scipy.spatial.transform import Rotation
+
+from macvo_ros.calibration import load_calibration, load_euroc_calibration
+from macvo_ros.camera_info import StereoInput
+from macvo_ros.ros.parameters import LEAVES, NodeConfig
+from macvo_ros.settings import build, flatten
+
+ROOT = Path(__file__).parents[1]
+CONFIG, LAUNCH = ROOT / "config", ROOT / "launch"
+LAUNCH_FILES = sorted(LAUNCH.glob("*.launch.py"))
+
+
+def ros_parameters(name: str) -> dict:
+    (content,) = yaml.safe_load((CONFIG / name).read_text()).values()
+    return content["ros__parameters"]
+
+
+def constant(file: str, name: str) -> ast.expr:
+    """The expression a launch file assigns to a name, read without importing `launch`."""
+    for node in ast.parse((LAUNCH / file).read_text()).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
+            return node.value
+    raise AssertionError(f"{file} does not assign {name}")
+
+
+@pytest.mark.parametrize("name", ["zedx.yaml", "euroc.yaml", "kitti.yaml"])
+def test_parameter_files_hold_only_parameters_of_the_node(name):
+    build(NodeConfig, flatten(ros_parameters(name)))
+
+
+def test_parameters_that_launch_files_set_exist():
+    keys = [key.value for key in constant("macvo.launch.py", "PARAMETERS").keys]
+    assert set(keys) <= set(LEAVES)
+
+
+@pytest.mark.parametrize("file", LAUNCH_FILES, ids=lambda file: file.name)
+def test_launch_files_pass_on_only_what_the_included_file_declares(file):
+    declared = {element.elts[0].value for element in constant("macvo.launch.py", "ARGUMENTS").elts}
+    text = file.read_text()
+    passed_on = constant(file.name, "PASSED_ON") if "PASSED_ON = " in text else None
+    if passed_on is not None:
+        assert set(ast.literal_eval(passed_on)) <= declared
+
+
+@pytest.mark.parametrize("file", LAUNCH_FILES, ids=lambda file: file.name)
+def test_files_that_launch_files_name_exist(file):
+    for parts in re.findall(r'SHARE((?: / f?"[^"]+")+)', file.read_text()):
+        path = ROOT.joinpath(*re.findall(r'"([^"]+)"', parts))
+        assert "{" in path.name or path.is_file(), path
+
+
+def test_the_node_launched_is_the_one_installed():
+    assert 'executable="macvo_node"' in (LAUNCH / "macvo.launch.py").read_text()
+    assert (ROOT / "scripts" / "macvo_node").is_file()
+    assert "scripts/macvo_node" in (ROOT / "CMakeLists.txt").read_text()
+
+
+def test_remapped_topics_are_those_the_node_listens_to():
+    inputs = (ROOT / "macvo_ros" / "ros" / "inputs.py").read_text()
+    for topic in ("image_rect", "image_raw", "camera_info"):
+        assert f'"{topic}"' in (LAUNCH / "macvo.launch.py").read_text()
+        assert topic in inputs
+
+
+def test_rviz_shows_topics_the_node_publishes():
+    published = set(re.findall(r'"~/([\w/]+)"', (ROOT / "macvo_ros" / "ros" / "outputs.py").read_text()))
+    displays = yaml.safe_load((CONFIG / "macvo.rviz").read_text())["Visualization Manager"]["Displays"]
+    shown = {display["Topic"]["Value"] for display in displays if "Topic" in display}
+    assert {topic for topic in shown if topic.startswith("/macvo/")} <= {f"/macvo/{name}" for name in published}
+    assert {"/macvo/map", "/macvo/keypoints", "/macvo/path", "/macvo/odometry"} <= shown
+    ellipsoids = [display for display in displays if display.get("Covariance", {}).get("Position", {}).get("Value")]
+    assert ellipsoids
+
+
+def test_ekf_fuses_our_twist_and_no_pose():
+    ekf = ros_parameters("ekf.yaml")
+    assert ekf["odom0"] == "/macvo/odometry"
+    assert ekf["odom0_config"] == [False] * 6 + [True] * 6 + [False] * 3
+    assert not ekf["odom0_differential"]
+    assert ekf["smooth_lagged_data"]
+    assert ekf["history_length"] >= 1.0
+    assert ekf["world_frame"] == ekf["odom_frame"] == ros_parameters("zedx.yaml")["odom_frame"]
+    assert len(ekf["imu0_config"]) == 15
+    assert not any(ekf["imu0_config"][12:])
+
+
+@pytest.mark.parametrize("name", ["process_noise_covariance", "initial_estimate_covariance"])
+def test_ekf_matrices_are_full_and_positive(name):
+    """225 floating point numbers: Humble takes no diagonal, and a whole number among them is an error of type."""
+    values = ros_parameters("ekf.yaml")[name]
+    assert len(values) == 225
+    assert all(isinstance(value, float) for value in values)
+    assert (np.linalg.eigvalsh(np.reshape(values, (15, 15))) > 1e-9).all()
+
+
+def test_euroc_frames_and_calibration_tell_the_same_rig():
+    frames = ast.literal_eval(constant("euroc.launch.py", "FRAMES"))
+    poses = []
+    for name in ("cam0", "cam1"):
+        pose = np.eye(4)
+        pose[:3, 3] = frames[name][:3]
+        pose[:3, :3] = Rotation.from_quat(frames[name][3:]).as_matrix()
+        poses.append(pose)
+    right_from_left = np.linalg.inv(poses[1]) @ poses[0]
+    calibration = load_calibration(CONFIG / "euroc_calibration.yaml")
+    np.testing.assert_allclose(calibration.R, right_from_left[:3, :3], atol=1e-5)
+    np.testing.assert_allclose(calibration.T, right_from_left[:3, 3], atol=1e-5)
+    assert StereoInput.from_calibration(calibration).camera.baseline == pytest.approx(0.11008, abs=1e-4)
+
+
+def test_euroc_calibration_is_the_datasets_own():
+    folder = ROOT.parent / "shared" / "data" / "euroc_mh01_clip" / "mav0"
+    if not folder.is_dir():
+        pytest.skip("the EuRoC clip is not here")
+    theirs, T_BS = load_euroc_calibration(folder / "cam0" / "sensor.yaml", folder / "cam1" / "sensor.yaml")
+    ours = load_calibration(CONFIG / "euroc_calibration.yaml")
+    for side in ("left", "right"):
+        np.testing.assert_array_equal(getattr(ours, side).K, getattr(theirs, side).K)
+        np.testing.assert_array_equal(getattr(ours, side).D, getattr(theirs, side).D)
+    np.testing.assert_allclose(ours.R, theirs.R, atol=1e-9)
+    np.testing.assert_allclose(ours.T, theirs.T, atol=1e-9)
+    frames = ast.literal_eval(constant("euroc.launch.py", "FRAMES"))
+    np.testing.assert_allclose(Rotation.from_quat(frames["cam0"][3:]).as_matrix(), T_BS[:3, :3], atol=1e-6)
+
+
+def test_kitti_axes_turn_a_body_into_an_optical_frame():
+    words = re.search(r"axes = (\[.*?\])", (LAUNCH / "kitti.launch.py").read_text()).group(1)
+    numbers = [float(word) for word in ast.literal_eval(words)[1::2]]
+    expected = [[0, 0, 1], [-1, 0, 0], [0, -1, 0]]  # columns: right, down, forward of the camera in the body
+    np.testing.assert_allclose(Rotation.from_quat(numbers).as_matrix(), expected, atol=1e-12)
