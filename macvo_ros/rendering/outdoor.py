@@ -129,10 +129,8 @@ def park(rng: np.random.Generator, palette: Palette, people: int = 0, drone: boo
             builder, (x, y), (rng.uniform(1.2, 1.7), 1.3), heading + rng.normal(0, 0.2), palette.one("road"), 2.0
         )
     for _ in range(int(rng.integers(45, 70))):
-        angle, reach = (
-            rng.uniform(0, 2 * np.pi),
-            rng.choice([rng.uniform(0, radius - 3), rng.uniform(radius + 2.5, 38)]),
-        )
+        angle, inside = rng.uniform(0, 2 * np.pi), rng.random() < 0.5 and not drone
+        reach = rng.uniform(0, radius - 3) if inside else rng.uniform(radius + 2.5, 38)
         place = reach * np.array([np.cos(angle), np.sin(angle)])
         kind = rng.random()
         if kind < 0.45:
@@ -165,5 +163,5 @@ def park(rng: np.random.Generator, palette: Palette, people: int = 0, drone: boo
     builder.sky(palette.of("sky"))
     trajectory: Trajectory = Walk(rng, path, 1.5, speed=1.1)
     if drone:
-        trajectory = Flight(rng, [0, 0, rng.uniform(2.5, 5)], [3.0, 3.0, 0.7], pace=rng.uniform(0.7, 1.6))
+        trajectory = Flight(rng, [0, 0, rng.uniform(2.5, 5)], [2.2, 2.2, 0.6], pace=rng.uniform(0.7, 1.6))
     return builder.build(palette.atlas, palette.one("sky")), trajectory

@@ -58,16 +58,18 @@ class Palette:
         photographs: image files of which half of the textures (but not glare and sky) are made instead.
         """
         self._rng = rng
+        seed = int(rng.integers(1 << 62))  # a generator per texture: how one is painted changes nothing else
         self._indices: dict[str, list[int]] = {}
         painted: list[Image] = []
         for role, kinds in roles.items():
             chosen = [kinds[i] for i in rng.permutation(len(kinds))[:most]]
             self._indices[role] = list(range(len(painted), len(painted) + len(chosen)))
             for kind in chosen:
-                if photographs and role not in ("mirror", "sky") and rng.random() < 0.5:
-                    painted.append(photograph(photographs[int(rng.integers(len(photographs)))], rng, size))
+                brush = np.random.default_rng([seed, len(painted)])
+                if photographs and role not in ("mirror", "sky") and brush.random() < 0.5:
+                    painted.append(photograph(photographs[int(brush.integers(len(photographs)))], brush, size))
                 else:
-                    painted.append(TEXTURES[kind](rng, size))
+                    painted.append(TEXTURES[kind](brush, size))
         self.atlas = TextureAtlas(painted)
 
     def of(self, role: str) -> list[int]:

@@ -12,8 +12,8 @@ from macvo_ros.rendering.scene import SKY, WORLD, Scene
 Float64 = npt.NDArray[np.float64]
 
 NEAR = 0.02  # metres
-SKY_DISTANCE = 1e6  # metres; far enough that neither baseline nor motion shows
-SKY_INVERSE_DEPTH = 1e-5  # 1/metres: whatever is below is sky
+SKY_DISTANCE = 1e5  # metres; what counts as sky has no parallax at all, see Visibility
+SKY_INVERSE_DEPTH = 1e-4  # 1/metres: whatever is below is sky
 
 
 @dataclass(frozen=True, eq=False)

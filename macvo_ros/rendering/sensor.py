@@ -50,6 +50,26 @@ class Sensor:
         return float(self.exposure * (1 + self.flicker * ripple))
 
 
+def random_sensor(rng: np.random.Generator) -> Sensor:
+    """A camera as they come: often good, sometimes dark, flickering, blurred, unequal or badly rectified."""
+
+    def sometimes(chance: float, low: float, high: float) -> float:
+        return float(rng.uniform(low, high)) if rng.random() < chance else 0.0
+
+    sensor = Sensor(
+        exposure=float(rng.uniform(0.7, 1.2)),
+        flicker=sometimes(0.4, 0.02, 0.2),
+        imbalance=sometimes(0.4, -0.15, 0.15),
+        read_noise=float(rng.uniform(0.3, 2.0)),
+        shot_noise=float(rng.uniform(0.5, 5.0)),
+        gamma=float(rng.uniform(0.6, 1.1)),
+        vignette=sometimes(0.4, 0.05, 0.4),
+        blur=sometimes(0.2, 0.005, 0.03),
+        tilt=(sometimes(0.3, -0.4, 0.4), sometimes(0.3, -0.001, 0.001)),
+    )
+    return sensor.in_light(float(np.exp(rng.uniform(np.log(0.025), np.log(0.5))))) if rng.random() < 0.25 else sensor
+
+
 class Digitizer:
     """Applies a sensor to images. The noise is cut from a fixed sheet at random places: fast, and white in practice."""
 

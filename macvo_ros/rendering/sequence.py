@@ -18,14 +18,16 @@ from macvo_ros.rendering.worlds import World, build
 
 Float64 = npt.NDArray[np.float64]
 
-_BLUR_STEP = 1.0 / 250.0  # seconds between averaged sub-frames at most
+_BLUR_STEP = 1.5  # pixels between averaged sub-frames, about
+_BLUR_DEPTH = 3.0  # metres, at which the translation's part of that is counted
 
 
 class RenderedSequence:
     """Implements `macvo_ros.sequences.Sequence`. Frames do not depend on which were asked for before.
 
     world: a name (see `worlds.WORLDS`) or a World; frames: how many; rate: frames a second; camera: overrides the
-    world's; still: the camera stays at its first pose; sensor: overrides the world's; name: of a World, for tables.
+    world's; still: the camera stays at its first pose; sensor: overrides the world's; name: of a World, for tables;
+    texels: size of the textures.
     """
 
     def __init__(
@@ -39,12 +41,13 @@ class RenderedSequence:
         still: bool = False,
         sensor: Sensor | None = None,
         name: str | None = None,
+        texels: int = 1024,
     ) -> None:
         if frames < 1 or not rate > 0:
             raise SequenceError(
                 f"a rendered sequence needs at least one frame and a positive rate, got {frames}, {rate}"
             )
-        self.world = build(world, seed) if isinstance(world, str) else world
+        self.world = build(world, seed, texels) if isinstance(world, str) else world
         self.name = f"rendered {name or (world if isinstance(world, str) else 'world')} {seed}"
         self.camera = camera or self.world.camera
         self.rate = rate
@@ -87,13 +90,22 @@ class RenderedSequence:
     def _image(self, index: int, right: bool) -> npt.NDArray[np.uint8]:
         time = index / self.rate
         exposure = self._digitizer.sensor.blur
-        count = max(1, int(np.ceil(exposure / _BLUR_STEP)))
+        count = self._sub_frames(time, exposure)
         offsets = ((np.arange(count) + 0.5) / count - 0.5) * exposure
         radiance = np.zeros((self.camera.height, self.camera.width, 3), np.float32)
         for offset in offsets:
             scene = self.world.scene
             radiance += shade(scene, look(scene, self.view(time + offset, right, tilted=True)))
         return self._digitizer.digitize(radiance / np.float32(count), time, index, right)
+
+    def _sub_frames(self, time: float, exposure: float) -> int:
+        """How many instants to average over an exposure of so many seconds: enough for a smooth blur."""
+        if not exposure:
+            return 1
+        motion = np.linalg.solve(self._trajectory(time - exposure / 2), self._trajectory(time + exposure / 2))
+        turn = np.arccos(np.clip((np.trace(motion[:3, :3]) - 1) / 2, -1, 1))
+        pixels = self.camera.fx * (turn + np.linalg.norm(motion[:3, 3]) / _BLUR_DEPTH)
+        return int(np.clip(np.ceil(pixels / _BLUR_STEP), 3, 16))
 
     def truth(self, index: int) -> Truth:
         """Truth at the pixels of left image `index`; flow goes to where the next frame is, even after the last one."""

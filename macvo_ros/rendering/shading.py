@@ -74,7 +74,7 @@ def _colour(
     a = c[0][slot] * u + (c[1][slot] * v + c[2][slot])
     b = c[3][slot] * u + (c[4][slot] * v + c[5][slot])
     w = c[6][slot] * u + (c[7][slot] * v + c[8][slot])
-    np.maximum(w, 1e-9, out=w)
+    np.maximum(w, 3e-6, out=w)
     level = _mip_level(visible, c[16][slot], w * c[17][slot], w, u, v)
     np.clip(level, 0.0, scene.atlas.levels - 1.001, out=level)
     lower = level.astype(np.intp)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.rendering.projection import SKY_INVERSE_DEPTH
 from macvo_ros.rendering.scene import WORLD, Scene
 from macvo_ros.rendering.visibility import Visibility
 
@@ -98,7 +99,7 @@ def _seen(first: Visibility, second: Visibility, target: Float64, inverse_depth:
     there = plane[slot, 0] * target[0] + plane[slot, 1] * target[1] + plane[slot, 2]
     same = np.append(second.projected.index, -1)[slot] == first.surface()
     with np.errstate(invalid="ignore"):
-        unhidden = same | (there <= inverse_depth * 1.01 + 1e-6)
+        unhidden = same | (there <= inverse_depth * 1.01 + SKY_INVERSE_DEPTH)
     visible: Mask = inside & unhidden
     return visible
 

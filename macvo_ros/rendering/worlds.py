@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -11,9 +13,9 @@ from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import SequenceError
 from macvo_ros.rendering import indoor, outdoor
 from macvo_ros.rendering.motion import Trajectory
-from macvo_ros.rendering.palette import BARE, OUTSIDE, Palette
+from macvo_ros.rendering.palette import BARE, OUTSIDE, RICH, Palette
 from macvo_ros.rendering.scene import Scene
-from macvo_ros.rendering.sensor import Sensor
+from macvo_ros.rendering.sensor import Sensor, random_sensor
 
 # ZED X with the 2.2 mm lens at SVGA; TartanAir's virtual camera; a car's long lens as in KITTI
 ZED_X = StereoCamera(fx=367.0, fy=367.0, cx=479.5, cy=299.5, baseline=0.12, width=960, height=600)
@@ -31,74 +33,107 @@ class World:
     camera: StereoCamera = ZED_X
 
 
-def room(rng: np.random.Generator) -> World:
+Painter = Callable[..., Palette]  # rng and optionally roles -> palette
+
+
+def room(rng: np.random.Generator, paint: Painter) -> World:
     """A furnished room and a ZED X in the hand: what `macvo demo` runs on."""
-    return World(*indoor.room(rng, Palette(rng)))
+    return World(*indoor.room(rng, paint(rng)))
 
 
-def corridor(rng: np.random.Generator) -> World:
+def corridor(rng: np.random.Generator, paint: Painter) -> World:
     """An office corridor around a core."""
-    return World(*indoor.corridor(rng, Palette(rng)))
+    return World(*indoor.corridor(rng, paint(rng)))
 
 
-def shapes(rng: np.random.Generator) -> World:
+def shapes(rng: np.random.Generator, paint: Painter) -> World:
     """A hall of floating shapes, flown through fast."""
-    return World(*indoor.shapes(rng, Palette(rng)), camera=TARTANAIR)
+    return World(*indoor.shapes(rng, paint(rng)), camera=TARTANAIR)
 
 
-def street(rng: np.random.Generator) -> World:
+def street(rng: np.random.Generator, paint: Painter) -> World:
     """A city block by car."""
-    return World(*outdoor.street(rng, Palette(rng, OUTSIDE)), camera=CAR)
+    return World(*outdoor.street(rng, paint(rng, OUTSIDE)), camera=CAR)
 
 
-def park(rng: np.random.Generator) -> World:
+def park(rng: np.random.Generator, paint: Painter) -> World:
     """A park on foot."""
-    return World(*outdoor.park(rng, Palette(rng, OUTSIDE)))
+    return World(*outdoor.park(rng, paint(rng, OUTSIDE)))
 
 
-def drone(rng: np.random.Generator) -> World:
+def drone(rng: np.random.Generator, paint: Painter) -> World:
     """The park from a drone."""
-    return World(*outdoor.park(rng, Palette(rng, OUTSIDE), drone=True), camera=TARTANAIR)
+    return World(*outdoor.park(rng, paint(rng, OUTSIDE), drone=True), camera=TARTANAIR)
 
 
-def dark(rng: np.random.Generator) -> World:
+def dark(rng: np.random.Generator, paint: Painter) -> World:
     """A room or a corridor with hardly any light: amplified noise and few grey levels."""
     place = indoor.room if rng.random() < 0.5 else indoor.corridor
-    scene, trajectory = place(rng, Palette(rng))
+    scene, trajectory = place(rng, paint(rng))
     return World(scene, trajectory, Sensor(vignette=0.3, imbalance=0.05).in_light(float(rng.uniform(0.025, 0.06))))
 
 
-def textureless(rng: np.random.Generator) -> World:
+def textureless(rng: np.random.Generator, paint: Painter) -> World:
     """A room or a corridor of plain and glossy walls."""
     place = indoor.room if rng.random() < 0.5 else indoor.corridor
-    return World(*place(rng, Palette(rng, BARE)))
+    return World(*place(rng, paint(rng, BARE)))
 
 
-def dynamic(rng: np.random.Generator) -> World:
+def dynamic(rng: np.random.Generator, paint: Painter) -> World:
     """A room full of people, a busy street or a hall of moving shapes."""
     kind = rng.random()
     if kind < 0.5:
-        return World(*indoor.room(rng, Palette(rng), people=6))
+        return World(*indoor.room(rng, paint(rng), people=6))
     if kind < 0.75:
-        return World(*outdoor.street(rng, Palette(rng, OUTSIDE), traffic=24), camera=CAR)
-    return World(*indoor.shapes(rng, Palette(rng), movers=25), camera=TARTANAIR)
+        return World(*outdoor.street(rng, paint(rng, OUTSIDE), traffic=24), camera=CAR)
+    return World(*indoor.shapes(rng, paint(rng), movers=25), camera=TARTANAIR)
 
 
-def blurred(rng: np.random.Generator) -> World:
+def blurred(rng: np.random.Generator, paint: Painter) -> World:
     """A shaky hand and a long exposure in a dim room."""
-    scene, trajectory = indoor.room(rng, Palette(rng), shake=float(rng.uniform(1.5, 2.5)))
+    scene, trajectory = indoor.room(rng, paint(rng), shake=float(rng.uniform(1.5, 2.5)))
     return World(scene, trajectory, Sensor(blur=float(rng.uniform(0.02, 0.035)), read_noise=1.5, shot_noise=4.0))
 
 
-WORLDS: dict[str, Callable[[np.random.Generator], World]] = {
+def mixture(rng: np.random.Generator, paint: Painter) -> World:
+    """Anything: a random place, painted richly or barely, with moving things, a random sensor and camera."""
+    rich = rng.random() < 0.75
+    kind = rng.choice(["room", "corridor", "shapes", "street", "park", "drone"], p=[0.2, 0.1, 0.3, 0.2, 0.1, 0.1])
+    movers = 0 if rng.random() < 0.5 else int(rng.integers(1, 9))
+    outside = paint(rng, OUTSIDE) if kind in ("street", "park", "drone") else None
+    if outside is None:
+        palette = paint(rng, RICH if rich else BARE)
+        if kind == "room":
+            parts = indoor.room(rng, palette, people=min(movers, 5), shake=float(rng.uniform(0.5, 2.5)))
+        elif kind == "corridor":
+            parts = indoor.corridor(rng, palette, people=min(movers, 5))
+        else:
+            parts = indoor.shapes(rng, palette, movers=3 * movers)
+    elif kind == "street":
+        parts = outdoor.street(rng, outside, traffic=2 * movers)
+    else:
+        parts = outdoor.park(rng, outside, people=movers, drone=kind == "drone")
+    return World(*parts, sensor=random_sensor(rng), camera=random_camera(rng))
+
+
+WORLDS: dict[str, Callable[[np.random.Generator, Painter], World]] = {
     function.__name__: function
-    for function in (room, corridor, shapes, street, park, drone, dark, textureless, dynamic, blurred)
+    for function in (room, corridor, shapes, street, park, drone, dark, textureless, dynamic, blurred, mixture)
 }
 HARD = ("dark", "textureless", "dynamic", "blurred")  # the families that break matchers
 
 
-def build(name: str, seed: int) -> World:
-    """The world of that name and seed."""
+def random_camera(rng: np.random.Generator) -> StereoCamera:
+    """A stereo camera of 640 x 480 between wide angle and tele, with a baseline to match."""
+    focal = float(640 * np.exp(rng.uniform(np.log(0.38), np.log(1.1))))
+    baseline = float(np.exp(rng.uniform(np.log(0.07), np.log(0.5))))
+    cx, cy = 319.5 + rng.normal(0, 8), 239.5 + rng.normal(0, 8)
+    return StereoCamera(focal, focal, cx, cy, baseline, 640, 480)
+
+
+def build(name: str, seed: int, texels: int = 1024, photographs: Sequence[Path] = ()) -> World:
+    """The world of that name and seed; textures of texels x texels, some from photographs where given."""
     if name not in WORLDS:
         raise SequenceError(f"no world is called {name!r}; choose one of {', '.join(WORLDS)}")
-    return WORLDS[name](np.random.default_rng([seed, *name.encode()]))
+    rng = np.random.default_rng([seed, *name.encode()])
+    return WORLDS[name](rng, partial(Palette, size=texels, photographs=photographs))

@@ -1,0 +1,210 @@
+"""Worlds, motions, sensors and the sequence made of them."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+
+import cv2
+import numpy as np
+import pytest
+
+from macvo_ros.camera import StereoCamera
+from macvo_ros.commands import render as render_command
+from macvo_ros.errors import SequenceError
+from macvo_ros.rendering.motion import ClosedPath, Drive, Flight, Pace, Walk
+from macvo_ros.rendering.palette import Palette, photograph
+from macvo_ros.rendering.sensor import Digitizer, Sensor, random_sensor
+from macvo_ros.rendering.sequence import RenderedSequence
+from macvo_ros.rendering.texture import TEXTURES
+from macvo_ros.rendering.worlds import HARD, WORLDS, build
+
+TINY = StereoCamera(60.0, 60.0, 47.5, 35.5, 0.12, 96, 72)
+
+
+def tiny(world: str, frames: int = 200, seed: int = 0, **options: object) -> RenderedSequence:
+    return RenderedSequence(world, frames, seed, camera=TINY, texels=128, **options)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def room() -> RenderedSequence:
+    return tiny("room")
+
+
+def test_same_seed_same_bytes_in_any_order(room: RenderedSequence) -> None:
+    again = tiny("room")
+    later, first = again[5], again[2]
+    np.testing.assert_array_equal(room[2].left, first.left)
+    np.testing.assert_array_equal(room[5].right, later.right)
+    other = tiny("room", seed=1)
+    assert np.abs(other[2].left.astype(int) - first.left).mean() > 10
+
+
+def test_a_sequence_is_what_the_odometry_expects(room: RenderedSequence) -> None:
+    assert len(room) == 200
+    frame = room[-1]
+    assert frame.stamp == room.stamps[-1]
+    assert frame.left.shape == (72, 96, 3)
+    assert np.all(np.diff(room.stamps) > 0)
+    assert room.ground_truth is not None
+    rotation = room.ground_truth[:, :3, :3]
+    np.testing.assert_allclose(
+        rotation @ rotation.transpose(0, 2, 1), np.broadcast_to(np.eye(3), (200, 3, 3)), atol=1e-12
+    )
+    with pytest.raises(IndexError):
+        room[200]
+
+
+def test_still_means_still_but_for_the_noise() -> None:
+    still = tiny("room", still=True)
+    assert np.ptp(still.ground_truth, axis=0).max() == 0
+    difference = still[0].left.astype(float) - still[7].left
+    assert 0.5 < difference.std() < 5
+    assert np.abs(still.truth(3).flow).max() < 1e-4
+
+
+@pytest.mark.parametrize("name", list(WORLDS))
+def test_every_world_renders_and_keeps_its_distance(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sequence = tiny(name, frames=1200, seed=7)
+        frame = sequence[11]
+        nearest = [sequence.truth(i).depth.min() for i in range(0, 1200, 60)]
+    assert frame.left.std() > (2 if name in ("dark", "textureless") else 4)
+    if name not in ("dynamic", "mixture"):  # where somebody may pass close by
+        assert min(nearest) > 0.1
+
+
+def test_the_hard_families_are_hard_in_their_own_way() -> None:
+    assert set(HARD) <= set(WORLDS)
+    assert build("dark", 3, 64).sensor.exposure < 0.1
+    assert build("blurred", 3, 64).sensor.blur > 0.01
+    dynamic = tiny("dynamic", seed=1)
+    assert max(dynamic.truth(i).moving.mean() for i in range(0, 200, 20)) > 0.02
+    rich, bare = (np.mean([cv2.Laplacian(tiny(n, seed=2)[i].left, cv2.CV_32F).std() for i in (0, 50)])
+                  for n in ("room", "textureless"))  # fmt: skip
+    assert bare < 0.7 * rich
+
+
+def test_unknown_worlds_and_empty_sequences_are_refused() -> None:
+    with pytest.raises(SequenceError, match="room"):
+        RenderedSequence("moon", 5)
+    with pytest.raises(SequenceError, match="at least one frame"):
+        RenderedSequence("room", 0)
+
+
+@pytest.mark.parametrize("kind", [Walk, Drive, Flight, Pace])
+def test_motions_are_smooth(kind: type) -> None:
+    rng = np.random.default_rng(1)
+    path = ClosedPath([(3, 2), (-3, 2), (-3, -2), (3, -2)], 0.7)
+    motion = {
+        Walk: lambda: Walk(rng, path, 1.5),
+        Drive: lambda: Drive(rng, path, 1.5, 2.0),
+        Flight: lambda: Flight(rng, np.zeros(3), np.ones(3)),
+        Pace: lambda: Pace(rng, np.zeros(3), np.ones(3), 0.2),
+    }[kind]()
+    step = 1e-3
+    poses = np.stack([motion(t) for t in np.arange(0, 20, step)])
+    for entries in (poses[:, :3, 3], poses[:, :3, :3].reshape(len(poses), 9)):
+        acceleration = np.diff(entries, 2, axis=0) / step**2
+        assert np.abs(np.diff(acceleration, axis=0)).max() < 0.06 * max(1.0, np.abs(acceleration).max())
+
+
+def test_a_closed_path_keeps_speed_and_closes() -> None:
+    path = ClosedPath([(50, 30), (-50, 30), (-50, -30), (50, -30)], 5.0)
+    points = np.array([path(d) for d in np.linspace(0, path.length, 2000)])
+    speed = np.linalg.norm(np.diff(points[:, :2], axis=0), axis=1) / (path.length / 1999)
+    np.testing.assert_allclose(points[0, :2], points[-1, :2], atol=1e-9)
+    assert 0.6 < speed.min() <= speed.max() < 1.05
+
+
+@pytest.mark.parametrize("name", list(TEXTURES))
+def test_textures_are_tileable(name: str) -> None:
+    texture = TEXTURES[name](np.random.default_rng(4), 256).astype(float)
+    assert texture.shape == (256, 256, 3)
+    inside = np.abs(np.diff(texture, axis=1)).mean(axis=(0, 2))
+    seam = np.abs(texture[:, 0] - texture[:, -1]).mean()
+    if name not in ("marks", "glare", "facade"):  # prints end where the paper ends
+        assert seam <= 1.5 * inside.max()
+
+
+def test_photographs_become_tileable_textures(tmp_path) -> None:
+    y, x = np.mgrid[0:300, 0:400]
+    cv2.imwrite(str(tmp_path / "a.png"), np.stack([x * 0.6, y * 0.8, x * 0], axis=2).astype(np.uint8))
+    texture = photograph(tmp_path / "a.png", np.random.default_rng(0), 128).astype(int)
+    assert np.abs(texture[:, 0] - texture[:, -1]).max() < 8
+    assert texture[..., 0].max() <= 1  # RGB, not BGR: the ramp along x was blue
+    assert texture[..., 2].std() > 10
+    Palette(np.random.default_rng(0), size=64, photographs=[tmp_path / "a.png"])
+    (tmp_path / "b.png").write_text("no image")
+    with pytest.raises(SequenceError, match=r"b\.png"):
+        photograph(tmp_path / "b.png", np.random.default_rng(0), 128)
+
+
+def test_noise_has_the_stated_variance_and_is_fresh_every_time() -> None:
+    grey = np.full((200, 200, 3), 100.0, np.float32)
+    digitizer = Digitizer(Sensor(read_noise=2.0, shot_noise=6.0), seed=3)
+    images = [digitizer.digitize(grey, 0.0, i, r).astype(float) for i, r in ((0, False), (0, True), (1, False))]
+    expected = 4.0 + 36.0 * 100 / 255 + 1 / 12
+    for image in images:
+        assert image.var() == pytest.approx(expected, rel=0.03)
+        assert image.mean() == pytest.approx(100, abs=0.1)
+    for a, b in ((0, 1), (0, 2), (1, 2)):
+        assert abs(np.corrcoef(images[a].ravel(), images[b].ravel())[0, 1]) < 0.02
+
+
+def test_darkness_costs_signal_to_noise() -> None:
+    half = np.full((100, 100, 3), 120.0, np.float32)
+    half[:, 50:] = 60
+    contrast = []
+    for light in (1.0, 0.05):
+        image = Digitizer(Sensor().in_light(light), seed=0).digitize(half, 0.0, 0, False).astype(float)
+        contrast.append((image[:, :50].mean() - image[:, 50:].mean()) / image[:, :50].std())
+    assert contrast[1] < 0.15 * contrast[0]
+
+
+def test_exposure_differs_between_left_and_right_and_over_time() -> None:
+    grey = np.full((32, 32, 3), 100.0, np.float32)
+    digitizer = Digitizer(Sensor(imbalance=0.1, flicker=0.1), seed=1)
+    left, right = (digitizer.digitize(grey, 0.5, 3, side).mean() for side in (False, True))
+    assert right / left == pytest.approx(1.1, abs=0.02)
+    assert np.ptp([digitizer.digitize(grey, t, 3, False).mean() for t in np.arange(0, 5, 0.5)]) > 5
+    assert isinstance(random_sensor(np.random.default_rng(0)), Sensor)
+
+
+def test_a_bad_rectification_moves_the_right_image_only() -> None:
+    true, tilted = (tiny("room", sensor=Sensor(0.9, read_noise=0, shot_noise=0, tilt=(s, 0.0)))[4] for s in (0, 1))
+    np.testing.assert_array_equal(true.left, tilted.left)
+    np.testing.assert_allclose(
+        tilted.right[2:-1].astype(float), true.right[1:-2].astype(float), atol=1
+    )  # one pixel down, exactly
+
+
+def test_blur_smears_along_the_motion() -> None:
+    sharp = tiny("room", sensor=Sensor(read_noise=0, shot_noise=0))
+    smeared = tiny("room", sensor=Sensor(read_noise=0, shot_noise=0, blur=0.1))
+    index = max(range(0, 60, 5), key=lambda i: np.abs(sharp.truth(i).flow[0]).mean())
+    energy = [np.abs(np.diff(s[index].left.astype(float), axis=1)).mean() for s in (sharp, smeared)]
+    assert energy[1] < 0.9 * energy[0]
+
+
+def test_the_command_writes_a_folder_that_can_be_read_back(tmp_path, capsys) -> None:
+    from macvo_ros.sequences.folder import open_folder
+
+    parser = argparse.ArgumentParser()
+    render_command.add_parser(parser.add_subparsers())
+    words = f"render room --frames 3 --seed 4 --size 96x72 --rate 20 --light 0.3 --out {tmp_path / 'out'}".split()
+    args = parser.parse_args(words)
+    assert args.run(args) == 0
+    sequence = open_folder(tmp_path / "out")
+    assert len(sequence) == 3
+    assert (sequence.camera.width, sequence.camera.height) == (96, 72)
+    assert sequence.camera.fx == pytest.approx(367.0 / 10)
+    np.testing.assert_array_equal(np.diff(sequence.stamps), 50_000_000)
+    world = build("room", 4, texels=64)
+    assert sequence.ground_truth is not None
+    np.testing.assert_allclose(sequence.ground_truth[2], world.trajectory(0.1), atol=1e-6)
+    assert set(render_command.NAMES) == set(WORLDS)
+    args.size = "96"
+    with pytest.raises(SequenceError, match="WIDTHxHEIGHT"):
+        args.run(args)
