@@ -1,4 +1,4 @@
-"""What config/ and launch/ hold, checked without ROS: parameters exist, topics agree, matrices are what they must be."""
+"""What config/ and launch/ hold, checked without ROS: parameters exist, topics agree, matrices are as they must be."""
 
 from __future__ import annotations
 

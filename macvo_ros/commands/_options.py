@@ -19,9 +19,14 @@ RENDERED_FRAMES = 90  # unless --frames asks for more
 
 def add_sequence_options(parser: argparse.ArgumentParser) -> None:
     """Which sequence, and which of its frames."""
-    parser.add_argument("path", metavar="SEQUENCE", help="folder of a sequence, or render:NAME (render:room)")
+    parser.add_argument("path", metavar="SEQUENCE", help="folder of a sequence, a bag, or render:NAME (render:room)")
     parser.add_argument("--layout", help="tartanair, euroc, kitti or folder; recognised when left out")
     parser.add_argument("--sequence", metavar="NAME", help="which one, where the folder holds several (KITTI: 00)")
+    add_frame_options(parser)
+
+
+def add_frame_options(parser: argparse.ArgumentParser) -> None:
+    """Which frames of a sequence."""
     parser.add_argument("--frames", metavar="A:B", type=_frames, help="frames A up to, not including, B")
     parser.add_argument("--step", metavar="N", type=_step, default=1, help="every Nth of these frames")
 

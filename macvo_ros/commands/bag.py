@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from macvo_ros.commands._options import _frames, _step, add_config_options, load_config_of
+from macvo_ros.commands._options import add_config_options, add_frame_options, load_config_of
 from macvo_ros.commands.run import summary, write_all
 from macvo_ros.errors import SequenceError
 
@@ -53,8 +53,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--rectify", action=argparse.BooleanOptionalAction, default=None,
         help="the images are raw (or not); judged by the topic's name when left out",
     )  # fmt: skip
-    parser.add_argument("--frames", metavar="A:B", type=_frames, help="frames A up to, not including, B")
-    parser.add_argument("--step", metavar="N", type=_step, default=1, help="every Nth of these frames")
+    add_frame_options(parser)
     add_config_options(parser)
     parser.add_argument("--out", metavar="DIR", type=Path, help="where to write; output/<bag> when left out")
     parser.add_argument(

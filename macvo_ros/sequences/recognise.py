@@ -47,7 +47,7 @@ def open_sequence(
 ) -> Sequence:
     """Open a stereo sequence on disk.
 
-    path: the sequence's folder; for KITTI also the folder that holds `sequences/`.
+    path: the sequence's folder; for KITTI also the folder that holds `sequences/`; or a bag with camera_info.
     layout: one of LAYOUTS; recognised when None.
     sequence: which one, where `path` holds several: a KITTI sequence ("00") or the name of a folder in `path`.
     frames: (A, B) as in a Python slice: from A up to but without B, counted from the end when negative.
@@ -56,6 +56,13 @@ def open_sequence(
     path = Path(path)
     if layout is not None and layout not in LAYOUTS:
         raise SequenceError(f"layout {layout!r} is not known; expected one of {', '.join(LAYOUTS)}")
+    if layout is None and recognise(path) is None and path.exists():
+        from macvo_ros.bags.bag import is_bag
+
+        if is_bag(path):
+            from macvo_ros.sequences.bag import BagSequence
+
+            return BagSequence(path).sliced(frames, step)
     if not path.is_dir():
         raise SequenceError(f"{path} is not a folder; give the folder of a sequence")
     if sequence is not None:
