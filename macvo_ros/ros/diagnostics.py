@@ -105,7 +105,4 @@ def input_status(name: str, report: Report) -> DiagnosticStatus:
 
 
 def _value(key: str, value: Any) -> KeyValue:
-    return KeyValue(
-        key=key.replace("_", " ") if "/" not in key else key,
-        value=f"{value:.6g}" if isinstance(value, float) else str(value),
-    )
+    return KeyValue(key=key, value=f"{value:.6g}" if isinstance(value, float) else str(value))

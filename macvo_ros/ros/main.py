@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         if node.config.autostart and not start(node):
             return 1
-        failures = RepeatedLog(node.get_logger().error)
+        failures = RepeatedLog(lambda text: node.get_logger().error(text))
         while rclpy.ok() and not stop:
             spin_once(executor, failures)
     finally:

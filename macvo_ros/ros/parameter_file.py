@@ -1,4 +1,4 @@
-"""Writes config/macvo.yaml, every parameter with its default and description: `python -m macvo_ros.ros.parameter_file`."""
+"""Writes config/macvo.yaml, each parameter with its default and meaning: `python -m macvo_ros.ros.parameter_file`."""
 
 from __future__ import annotations
 

@@ -46,8 +46,8 @@ class Pipeline:
         self._node, self._config = node, config
         self._counters = Counters()
         self._reported = self._counters.snapshot()
-        self._refusals = RepeatedLog(logger.warning)
-        self._silences = RepeatedLog(logger.error, period=30.0)
+        self._refusals = RepeatedLog(lambda text: logger.warning(text))
+        self._silences = RepeatedLog(lambda text: logger.error(text), period=30.0)
         self._placement = CameraPlacement(node, config)
         self._tracking = Tracking(config, odometry, self._placement.base_from, calibration, notice=logger.info)
         self._outputs = Outputs(node, config)
@@ -139,7 +139,7 @@ class Pipeline:
         report = Report(self._estimate, self._latency, counts, before, topics, silence, hint, self._paused)
         self._reported = counts
         now = header(self._node.get_clock().now().nanoseconds, "")
-        self._diagnostics.publish(diagnostic_array(self._node.get_name(), report, now))
+        self._diagnostics.publish(diagnostic_array(self._node.get_fully_qualified_name().strip("/"), report, now))
 
     def _silence(self, topics: list[Any], waiting: int) -> str:
         """Why nothing is tracked, once that has lasted for `watchdog` seconds; empty before."""

@@ -10,7 +10,10 @@ class RepeatedLog:
     """Logs each kind of message when it is new or has not been said for a while, with how often it came."""
 
     def __init__(self, write: Callable[[str], object], period: float = 5.0) -> None:
-        """write: the logger's method. period: seconds between two lines of a kind."""
+        """write: logs a line; a function of its own, since rclpy allows each line of code one severity only.
+
+        period: seconds between two lines of a kind.
+        """
         self._write, self._period = write, period
         self._said: dict[str, tuple[float, str]] = {}
         self._unsaid: dict[str, int] = {}

@@ -49,23 +49,29 @@ class Worker:
             pair.taken.append(time.monotonic())
             resets = self._tracking.resets
             try:
-                tracked = self._tracking.track(pair)
-            except Refusal as refusal:
-                self._refuse(refusal.kind, str(refusal))
-            except Exception as error:
-                where = traceback.extract_tb(error.__traceback__)[-1]
-                self._refuse(
-                    "internal error",
-                    f"{type(error).__name__}: {error} ({where.name}, line {where.lineno}); please report this. "
-                    f"Tracking restarts from the last pose.\n{traceback.format_exc()}",
-                )
-            else:
-                self._counters.tracked(tracked.estimate.status)
-                try:
-                    self._publish(pair, tracked)
-                except Exception as error:
-                    self._refused("publishing", f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+                self._work(pair)
+            except Exception:  # reporting itself failed; the worker goes on all the same
+                traceback.print_exc()
             self._counters.add(resets=self._tracking.resets - resets)
+
+    def _work(self, pair: StereoMessages) -> None:
+        try:
+            tracked = self._tracking.track(pair)
+        except Refusal as refusal:
+            self._refuse(refusal.kind, str(refusal))
+            return
+        except Exception as error:
+            self._refuse(
+                "internal error",
+                f"{type(error).__name__}: {error}; please report this. Tracking restarts from the last pose.\n"
+                f"{traceback.format_exc()}",
+            )
+            return
+        self._counters.tracked(tracked.estimate.status)
+        try:
+            self._publish(pair, tracked)
+        except Exception as error:
+            self._refused("publishing failed", f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
 
     def _refuse(self, kind: str, reason: str) -> None:
         self._counters.refuse(kind, reason.splitlines()[0])
