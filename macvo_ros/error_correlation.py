@@ -44,6 +44,10 @@ class DisparitySensitivity:
     columns: Float64
     pixel: Float64
 
+    def in_axes(self, jacobian: Float64) -> DisparitySensitivity:
+        """The same for a (6, 6) transformed motion."""
+        return DisparitySensitivity(jacobian @ self.columns, self.pixel)
+
 
 @dataclass(frozen=True, eq=False)
 class ErrorSources:

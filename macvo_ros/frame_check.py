@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from macvo_ros.frame import Image, StereoFrame
@@ -11,22 +13,31 @@ _MIN_CONTRAST = 2.0
 _STRIDE = 4
 
 
-def why_unusable(frame: StereoFrame, previous: StereoFrame | None) -> str:
-    """A sentence if the frame cannot be tracked, else the empty string."""
+@dataclass(frozen=True)
+class Trouble:
+    """Why a frame cannot be tracked, in a sentence; frozen: it is the previous image again, so nothing may be wrong."""
+
+    reason: str
+    frozen: bool = False
+
+
+def find_trouble(frame: StereoFrame, previous: StereoFrame | None) -> Trouble | None:
+    """What keeps a frame from being tracked, if anything."""
     for side, image in (("left", frame.left), ("right", frame.right)):
         sample = image[::_STRIDE, ::_STRIDE]
         contrast = float(sample.std())
         if contrast < _MIN_CONTRAST:
             brightness = float(sample.mean())
             kind = "black" if brightness < 16 else "white" if brightness > 239 else "uniform"
-            return (
+            return Trouble(
                 f"the {side} image is {kind} (contrast {contrast:.1f} of 255): lens covered, no light or exposure lost"
             )
     if previous is not None and same_image(frame.left, previous.left):
-        return (
-            "the left image is identical to the one before: the camera is frozen, or nothing moves and it has no noise"
+        return Trouble(
+            "the left image is identical to the one before: the camera is frozen, or nothing moves and it has no noise",
+            frozen=True,
         )
-    return ""
+    return None
 
 
 def same_image(a: Image, b: Image) -> bool:

@@ -16,3 +16,25 @@ class Status(IntEnum):
     """A motion was measured from little evidence; its covariance says so."""
     LOST = 3
     """No motion was measured; the pose is a prediction with a covariance that covers what may have happened."""
+
+
+_CHI2_LIMIT = 6.0
+_INLIER_LIMIT = 0.5
+_PRIOR_LIMIT = 0.3
+
+
+def judge(*, inliers: int, keypoints: int, min_points: int, prior_share: float, chi2: float) -> tuple[Status, str]:
+    """Whether a measured motion rests on enough evidence, and a sentence if it does not.
+
+    prior_share: part of the information in the weakest direction that came from the prediction; chi2: mean squared
+    residual per degree of freedom.
+    """
+    if inliers < 2 * min_points:
+        return Status.DEGRADED, f"only {inliers} keypoints agree on the motion"
+    if inliers < _INLIER_LIMIT * keypoints:
+        return Status.DEGRADED, f"only {inliers} of {keypoints} keypoints agree: moving objects or bad matches"
+    if prior_share > _PRIOR_LIMIT:
+        return Status.DEGRADED, "the keypoints do not constrain the motion in every direction"
+    if chi2 > _CHI2_LIMIT:
+        return Status.DEGRADED, f"residuals are {chi2:.1f} times what the matcher promised"
+    return Status.TRACKING, ""

@@ -22,10 +22,22 @@ MINIMUM_VARIANCE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class PoseWithCovariance:
-    """pose: (4, 4) in odom; covariance: (6, 6) in the convention above."""
+    """A pose in odom and where its error comes from.
+
+    pose: (4, 4) in odom; covariance: (6, 6) of its random errors, in the convention above.
+    calibration: (6, C) its sensitivity to the C constants of the calibration's error (`calibration_error.py`), which
+    do not average out along the path; None: not sensitive.
+    """
 
     pose: Float64
     covariance: Float64
+    calibration: Float64 | None = None
+
+    def total(self, constants: Float64) -> Float64:
+        """(6, 6) covariance of random and calibration errors together; constants: (C, C) covariance of the latter."""
+        if self.calibration is None:
+            return self.covariance
+        return symmetric_positive(self.covariance + self.calibration @ constants @ self.calibration.T)
 
 
 def symmetric_positive(covariance: Float64) -> Float64:
@@ -58,11 +70,17 @@ def to_base(relative: RelativeMotion, base_from_camera: Float64) -> RelativeMoti
     return RelativeMotion(motion, symmetric_positive(jacobian @ relative.covariance @ jacobian.T))
 
 
-def extend(start: PoseWithCovariance, relative: RelativeMotion, cross: Float64 | None = None) -> PoseWithCovariance:
+def extend(
+    start: PoseWithCovariance,
+    relative: RelativeMotion,
+    cross: Float64 | None = None,
+    calibration: Float64 | None = None,
+) -> PoseWithCovariance:
     """Append a motion: Sigma' = F Sigma F^T + G S G^T + F C G^T + G C^T F^T.
 
     F = [[I, -[R dp]x], [0, I]], G = blockdiag(R, R), R and dp: rotation of the start and translation of the motion.
     cross: (6, 6) covariance C of the start's error (odom axes) with the motion's error (axes of the start); None: 0.
+    calibration: (6, C) sensitivity of the motion to the calibration's error; the pose's is X' = F X + G X_motion.
     """
     rotation = start.pose[:3, :3]
     f = np.eye(6)
@@ -74,7 +92,10 @@ def extend(start: PoseWithCovariance, relative: RelativeMotion, cross: Float64 |
         covariance = covariance + mixed + mixed.T
     pose = start.pose @ relative.motion
     pose[:3, :3] = nearest_rotation(pose[:3, :3])
-    return PoseWithCovariance(pose, symmetric_positive(covariance))
+    sensitivity = None if start.calibration is None else f @ start.calibration
+    if calibration is not None:
+        sensitivity = g @ calibration + (0.0 if sensitivity is None else sensitivity)
+    return PoseWithCovariance(pose, symmetric_positive(covariance), sensitivity)
 
 
 def grown_axes(pose: Float64) -> Float64:

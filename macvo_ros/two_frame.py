@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.calibration_error import CalibrationField
 from macvo_ros.config import Config
 from macvo_ros.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance, rays
 from macvo_ros.error_correlation import ErrorSources, error_sources
@@ -24,12 +25,14 @@ Float64 = npt.NDArray[np.float64]
 class TwoFrameResult:
     """Motion between two frames and the evidence for it.
 
-    relative: motion of the current left camera in the reference one.
+    relative: motion of the current left camera in the reference one; its covariance is that of the matches alone.
+    calibration: (6, 3 K) its sensitivity to the knots of the calibration's error (`calibration_error.py`).
     flow: (N, 2) pixels, of the keypoints.
     prior_share: the part of the motion's information, in its weakest direction, that came from the prior (0 to 1).
     """
 
     relative: RelativeMotion
+    calibration: Float64
     solution: PoseSolution
     landmarks: Landmarks
     sources: ErrorSources
@@ -45,6 +48,7 @@ class TooFewPoints(Exception):
 def two_frame_motion(
     config: Config,
     matcher: Matcher,
+    field: CalibrationField,
     reference: StereoFrame,
     reference_match: Match,
     current: StereoFrame,
@@ -96,6 +100,15 @@ def two_frame_motion(
     sources = error_sources(
         camera, solution, points.pixel, depth_var, matched, matched_depth, matched_var + patch_var, points.flow_var
     )
+    # Per pixel of error instead of per sigma; a larger disparity is a smaller depth.
+    per_pixel = np.sqrt(matched_var / points.matched_disparity_var / (matched_var + patch_var))
+    calibration = field.sensitivity(
+        -sources.reference_disparity.columns / np.sqrt(points.disparity_var),
+        -sources.current_disparity.columns * per_pixel,
+        (sources.flow[0] / np.sqrt(points.flow_var[:, 0]), sources.flow[1] / np.sqrt(points.flow_var[:, 1])),
+        points.pixel,
+        matched,
+    )
     # The gain is linear in the noise whatever the metric was, so the real covariances go in, also in ablations.
     real = PointPairs(pairs.reference, reference_cov, current_points, current_cov)
     covariance = solution.covariance(real) + sources.excess(matcher.disparity_correlation, matcher.flow_correlation)
@@ -117,6 +130,7 @@ def two_frame_motion(
     )
     return TwoFrameResult(
         relative=RelativeMotion(solution.motion, covariance),
+        calibration=calibration,
         solution=solution,
         landmarks=landmarks,
         sources=sources,

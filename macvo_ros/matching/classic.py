@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from macvo_ros.calibration_error import epipolar_variance
 from macvo_ros.config import ClassicConfig
 from macvo_ros.error_correlation import ErrorCorrelation
 from macvo_ros.frame import Image, StereoFrame
 from macvo_ros.matching.match_variance import VarianceCoefficients, match_evidence
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction
-from macvo_ros.matching.patch_refinement import refine_matches
+from macvo_ros.matching.patch_refinement import RefinedCoefficients, refine_matches
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.se3 import inverse
 
@@ -27,17 +28,17 @@ _PRESETS = {
 }
 
 # Fitted on rendered scenes by bench/calibrate_classic.py.
-STEREO_VARIANCE = VarianceCoefficients(floor=0.05, disagreement=0.7, patch=1.0)
-FLOW_VARIANCE = VarianceCoefficients(floor=0.05, disagreement=0.7, patch=1.0)
-REFINED_STEREO_VARIANCE = VarianceCoefficients(floor=0.03, disagreement=0.3, patch=1.0)
-REFINED_FLOW_VARIANCE = VarianceCoefficients(floor=0.03, disagreement=0.3, patch=1.0)
+STEREO_VARIANCE = VarianceCoefficients(floor=0.01, disagreement=0.70, patch=0.56, bend=1.76)
+FLOW_VARIANCE = VarianceCoefficients(floor=0.01, disagreement=0.19, patch=0.77, bend=2.51)
+REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.26, dense=0.50)
+REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.59, dense=0.55)
 
 
 class ClassicMatcher:
     """Dense inverse search on grey images, on the CPU."""
 
-    disparity_correlation = ErrorCorrelation(share=0.3, length=30.0)
-    flow_correlation = ErrorCorrelation(share=0.3, length=30.0)
+    disparity_correlation = ErrorCorrelation(share=0.46, length=9.2)
+    flow_correlation = ErrorCorrelation(share=0.59, length=5.9)
 
     def __init__(self, config: ClassicConfig) -> None:
         self.device = torch.device("cpu")
@@ -52,30 +53,33 @@ class ClassicMatcher:
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """See `Matcher.match`. The prediction seeds the temporal flow where `classic.seeded` is on."""
         self._forget_all_but(reference, current)
-        left, right = self._greys(current)
-        to_right = self._dis.calc(left, right, None)
-        to_left = self._dis.calc(right, left, None)
+        left, right = self.greys(current)
+        to_right = self.dense_flow(left, right)
+        to_left = self.dense_flow(right, left)
         evidence = match_evidence(left, right, to_right, to_left)
         # Rectified images match along rows: any vertical component is an error of the match.
         evidence.disagreement2[..., 0] += np.square(to_right[..., 1])
         disparity = np.ascontiguousarray(-to_right[..., 0])
-        disparity_var = np.ascontiguousarray(evidence.variance(STEREO_VARIANCE)[..., 0])
+        stereo_var = evidence.variance(STEREO_VARIANCE)
+        disparity_var = np.ascontiguousarray(stereo_var[..., 0])
+        epipolar_var = epipolar_variance(to_right[..., 1], stereo_var[..., 1])
         if reference is None:
-            return Match(torch.from_numpy(disparity), torch.from_numpy(disparity_var))
+            return Match(torch.from_numpy(disparity), torch.from_numpy(disparity_var), epipolar_var=epipolar_var)
 
-        earlier, _ = self._greys(reference)
+        earlier, _ = self.greys(reference)
         seed = back_seed = None
         if prediction is not None and self._config.seeded:
             seed = rigid_flow(current.camera, prediction.disparity.numpy(), prediction.motion)
             back_seed = rigid_flow(current.camera, disparity, inverse(prediction.motion))
-        flow = self._dis.calc(earlier, left, seed)
-        backward = self._dis.calc(left, earlier, back_seed)
+        flow = self.dense_flow(earlier, left, seed)
+        backward = self.dense_flow(left, earlier, back_seed)
         flow_var = match_evidence(earlier, left, flow, backward).variance(FLOW_VARIANCE)
         return Match(
             torch.from_numpy(disparity),
             torch.from_numpy(disparity_var),
             torch.from_numpy(np.ascontiguousarray(flow.transpose(2, 0, 1))),
             torch.from_numpy(np.ascontiguousarray(flow_var.transpose(2, 0, 1))),
+            epipolar_var,
         )
 
     def refine(
@@ -84,30 +88,32 @@ class ClassicMatcher:
         """Sub-pixel refinement of the three matches behind each keypoint; variances follow the refined patches."""
         if not self._config.refine or match.flow is None:
             return points
-        earlier, earlier_right = self._greys(reference)
-        left, right = self._greys(current)
+        earlier, earlier_right = self.greys(reference)
+        left, right = self.greys(current)
         dense = np.ascontiguousarray(match.flow.numpy().transpose(1, 2, 0))
         flow = refine_matches(earlier, left, dense, points.pixel, axes=2)
-        flow_var = _refined_variance(points.flow_var, flow.patch_var, flow.ok, FLOW_VARIANCE, REFINED_FLOW_VARIANCE)
+        flow_var = REFINED_FLOW_VARIANCE.variance(points.flow_var, flow)
         matched = points.pixel + points.flow + flow.shift
         before = refine_matches(
             earlier, earlier_right, -reference_match.disparity.numpy()[..., None], points.pixel, axes=1
         )
         after = refine_matches(left, right, -match.disparity.numpy()[..., None], matched, axes=1)
-        stereo = (STEREO_VARIANCE, REFINED_STEREO_VARIANCE)
         return PointMatches(
             pixel=points.pixel,
             disparity=points.disparity - before.shift[:, 0],
-            disparity_var=_refined_variance(points.disparity_var, before.patch_var[:, 0], before.ok, *stereo),
+            disparity_var=REFINED_STEREO_VARIANCE.variance(points.disparity_var[:, None], before)[:, 0],
             flow=points.flow + flow.shift,
             flow_var=flow_var,
             matched_disparity=points.matched_disparity - after.shift[:, 0],
-            matched_disparity_var=_refined_variance(
-                points.matched_disparity_var, after.patch_var[:, 0], after.ok, *stereo
-            ),
+            matched_disparity_var=REFINED_STEREO_VARIANCE.variance(points.matched_disparity_var[:, None], after)[:, 0],
         )
 
-    def _greys(self, frame: StereoFrame) -> tuple[Image, Image]:
+    def dense_flow(self, source: Image, target: Image, seed: Float32 | None = None) -> Float32:
+        """(H, W, 2) flow between two grey images, started from a seed of the same shape (which is overwritten)."""
+        return np.asarray(self._dis.calc(source, target, seed), dtype=np.float32)
+
+    def greys(self, frame: StereoFrame) -> tuple[Image, Image]:
+        """Grey (left, right) of a frame, kept while it is the reference or the current one."""
         entry = self._grey.get(id(frame))
         if entry is None:
             entry = self._grey[id(frame)] = (frame, _grey(frame.left), _grey(frame.right))
@@ -120,11 +126,3 @@ class ClassicMatcher:
 
 def _grey(image: Image) -> Image:
     return image if image.ndim == 2 else np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))
-
-
-def _refined_variance(
-    dense: Float64, patch: Float64, ok: npt.NDArray[np.bool_], before: VarianceCoefficients, after: VarianceCoefficients
-) -> Float64:
-    """Variance after refinement; where it failed, that of the dense match."""
-    refined = after.floor**2 + after.patch**2 * patch + (after.disagreement / before.disagreement) ** 2 * dense
-    return np.where(ok if dense.ndim == 1 else ok[:, None], refined, dense)

@@ -1,11 +1,11 @@
 """How far a classical dense match can be trusted, without a network.
 
-    var = floor^2 + (a fb)^2 + (b n)^2 (G^-1)
+    var = floor^2 + (a fb)^2 + (b n)^2 (G^-1) + (c bend)^2
 
-per axis, where fb is the forward-backward disagreement, n the local noise of the brightness residual and G the
-local structure tensor: the first tells occlusions and jumps, the second term is what least squares says of a patch
-(no texture along an axis, no information along it). floor, a and b are fitted by maximum likelihood on rendered
-scenes (`bench/calibrate_classic.py`).
+per axis, where fb is the forward-backward disagreement (occlusions, jumps), n the local noise of the brightness
+residual and G the local structure tensor (what least squares says of a patch: no texture along an axis, no
+information along it), and bend how far the match departs from a plane nearby (edges of objects, over which any patch
+smears). floor, a, b and c are fitted by maximum likelihood on rendered scenes (`bench/calibrate_classic.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ Float32 = npt.NDArray[np.float32]
 Grey = npt.NDArray[np.uint8]
 
 _WINDOW = (9, 9)
+_BEND_WINDOW = (15, 15)
 _READ_NOISE = 1.0
 """Brightness noise below which residuals carry no information, grey levels."""
 _RIDGE = 2.0
@@ -31,28 +32,32 @@ _OUTSIDE = 20.0
 
 @dataclass(frozen=True)
 class VarianceCoefficients:
-    """floor: pixels; disagreement (a) and patch (b): factors, see the module."""
+    """floor: pixels; disagreement (a), patch (b) and bend (c): factors, see the module."""
 
     floor: float
     disagreement: float
     patch: float
+    bend: float
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What speaks for and against a dense match, (H, W) or (H, W, 2), squared.
+    """What speaks against a dense match, (H, W, 2) per axis, pixels^2.
 
-    disagreement2: (H, W, 2) squared forward-backward disagreement per axis, pixels^2.
-    patch2: (H, W, 2) least-squares variance of a patch match per axis, pixels^2.
+    disagreement2: squared forward-backward disagreement.
+    patch2: least-squares variance of a patch match.
+    bend2: mean squared departure of the flow from its local mean, which on a plane is its local value.
     """
 
     disagreement2: Float32
     patch2: Float32
+    bend2: Float32
 
     def variance(self, c: VarianceCoefficients) -> Float32:
         """(H, W, 2) variance per axis, pixels^2."""
         out = self.disagreement2 * np.float32(c.disagreement**2)
         out += self.patch2 * np.float32(c.patch**2)
+        out += self.bend2 * np.float32(c.bend**2)
         out += np.float32(c.floor**2)
         return out
 
@@ -83,7 +88,9 @@ def match_evidence(source: Grey, target: Grey, flow: Float32, backward: Float32)
     yy = cv2.boxFilter(gy * gy, -1, _WINDOW) + np.float32(_RIDGE)
     xy = cv2.boxFilter(gx * gy, -1, _WINDOW)
     scale = noise2 / ((xx * yy - xy * xy) * np.float32(_WINDOW[0] * _WINDOW[1]))
-    return Evidence(disagreement2=back, patch2=np.stack((yy * scale, xx * scale), axis=-1))
+    bend = flow - cv2.boxFilter(flow, -1, _BEND_WINDOW)
+    bend2 = cv2.boxFilter(bend * bend, -1, _BEND_WINDOW)
+    return Evidence(disagreement2=back, patch2=np.stack((yy * scale, xx * scale), axis=-1), bend2=bend2)
 
 
 @lru_cache(maxsize=4)

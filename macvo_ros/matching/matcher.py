@@ -24,12 +24,15 @@ class Match:
     disparity_var: (H, W) pixels^2.
     flow: (2, H, W) pixels (u, v): reference left pixel x is current left pixel x + flow; None without a reference.
     flow_var: (2, H, W) pixels^2, per axis.
+    epipolar_var: pixels^2, how far the stereo match leaves its row on average (`calibration_error.epipolar_variance`):
+    what the calibration is off by; 0 where the matcher cannot tell.
     """
 
     disparity: torch.Tensor
     disparity_var: torch.Tensor
     flow: torch.Tensor | None = None
     flow_var: torch.Tensor | None = None
+    epipolar_var: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

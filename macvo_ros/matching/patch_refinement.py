@@ -37,6 +37,20 @@ class Refinement:
     ok: npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class RefinedCoefficients:
+    """var = floor^2 + patch^2 (least-squares variance) + dense^2 (variance of the dense match); floor in pixels."""
+
+    floor: float
+    patch: float
+    dense: float
+
+    def variance(self, dense_var: Float64, refinement: Refinement) -> Float64:
+        """(N, A) variance after refinement from that before; where refinement failed, that before."""
+        after = self.floor**2 + self.patch**2 * refinement.patch_var + self.dense**2 * dense_var
+        return np.where(refinement.ok[:, None], after, dense_var)
+
+
 def refine_matches(source: Grey, target: Grey, dense: Float32, pixel: Float64, axes: int) -> Refinement:
     """Refine matches from `source` to `target` around the (H, W, axes) dense match at (N, 2) source pixels.
 
