@@ -54,22 +54,32 @@ class TextureAtlas:
                 )  # exact 2x2 box mean
 
     def sample(
-        self, texture: npt.NDArray[np.intp], s: Float32, t: Float32, level: npt.NDArray[np.intp], share: Float32
-    ) -> Image:
-        """Trilinear look-up: bilinear in `level` and the coarser one after it, mixed by `share` (0..1) of the latter.
+        self,
+        texture: npt.NDArray[np.intp],
+        places: Sequence[tuple[Float32, Float32]],
+        level: npt.NDArray[np.intp],
+        share: Float32,
+    ) -> Float32:
+        """Sum of trilinear look-ups: bilinear in `level` and the coarser one after it, mixed by the latter's `share`.
 
-        texture, level: (H, W) indices; s, t: (H, W) coordinates in tiles. Returns (H, W, 3) uint8.
+        texture, level: (H, W) indices; places: coordinates s, t in tiles, (H, W) each; share: (H, W) in 0..1.
+        Returns (H, W, 3) float32, 0..255 times the number of places.
         """
-        s, t = s - np.floor(s), t - np.floor(t)
+        within = [(s - np.floor(s), t - np.floor(t)) for s, t in places]
         slot = texture * self.levels + level
+        addresses = ((self._texels, level), (self._x, slot), (self._y, slot))  # np.take looks into flattened tables
         fine, coarse = (
-            cv2.remap(
-                self.image,
-                s * self._texels[level + step] + self._x.ravel()[slot + step],
-                t * self._texels[level + step] + self._y.ravel()[slot + step],
-                cv2.INTER_LINEAR,
-            )
-            for step in (0, 1)
+            self._bilinear(within, *(np.take(table, at + step) for table, at in addresses)) for step in (0, 1)
         )
-        mixed: Image = cv2.blendLinear(fine, coarse, 1 - share, share)
+        mixed: Float32 = cv2.blendLinear(fine, coarse, 1 - share, share)
         return mixed
+
+    def _bilinear(
+        self, within: Sequence[tuple[Float32, Float32]], texels: Float32, left: Float32, top: Float32
+    ) -> Float32:
+        looks = [cv2.remap(self.image, s * texels + left, t * texels + top, cv2.INTER_LINEAR) for s, t in within]
+        if len(looks) == 2:
+            both: Float32 = cv2.add(looks[0], looks[1], dtype=cv2.CV_32F)
+            return both
+        total: Float32 = np.sum(looks, axis=0, dtype=np.float32)
+        return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -22,6 +23,7 @@ class Sensor:
     read_noise: deviation in grey levels at zero light. shot_noise: grey levels of deviation at radiance 255.
     gain: amplification after the noise has entered (auto-gain in the dark amplifies the noise too).
     bits: steps of the converter before the gain. gamma: response exponent, 1 is linear.
+    softness: deviation of the lens's point spread, pixels.
     vignette: share of light lost in the corners.
     blur: seconds of exposure; sub-frames are rendered and averaged. 0 is instantaneous.
     tilt: (2,) error of the right camera's rectification: vertical shift in pixels and roll in radians.
@@ -35,6 +37,7 @@ class Sensor:
     gain: float = 1.0
     bits: int = 8
     gamma: float = 1.0
+    softness: float = 0.0
     vignette: float = 0.0
     blur: float = 0.0
     tilt: tuple[float, float] = (0.0, 0.0)
@@ -63,6 +66,7 @@ def random_sensor(rng: np.random.Generator) -> Sensor:
         read_noise=float(rng.uniform(0.3, 2.0)),
         shot_noise=float(rng.uniform(0.5, 5.0)),
         gamma=float(rng.uniform(0.6, 1.1)),
+        softness=sometimes(0.6, 0.3, 1.0),
         vignette=sometimes(0.4, 0.05, 0.4),
         blur=sometimes(0.2, 0.005, 0.03),
         tilt=(sometimes(0.3, -0.4, 0.4), sometimes(0.3, -0.001, 0.001)),
@@ -87,6 +91,8 @@ class Digitizer:
         rng = np.random.default_rng((self._seed, index, int(right)))
         factor = sensor.exposure_at(time, self._phase) * (1 + sensor.imbalance * right)
         signal = radiance * np.float32(factor)
+        if sensor.softness:
+            signal = cv2.GaussianBlur(signal, (0, 0), sensor.softness, borderType=cv2.BORDER_REPLICATE)
         if sensor.vignette:
             signal *= self._vignetting(signal.shape[0], signal.shape[1])
         np.clip(signal, 0, 255 / sensor.gain, out=signal)

@@ -70,29 +70,33 @@ def _colour(
     scene: Scene, visible: Visibility, coefficients: _Coefficients, slot: Indices, u: Float32, v: Float32
 ) -> Float32:
     """Colour of surfaces `slot` (H, W) at pixels u, v (broadcast to H, W); defined beyond the surfaces' edges too."""
-    c = coefficients.table
-    a = c[0][slot] * u + (c[1][slot] * v + c[2][slot])
-    b = c[3][slot] * u + (c[4][slot] * v + c[5][slot])
-    w = c[6][slot] * u + (c[7][slot] * v + c[8][slot])
+    table = coefficients.table
+
+    def c(row: int) -> Float32:
+        return np.take(table[row], slot)
+
+    a = c(0) * u + (c(1) * v + c(2))
+    b = c(3) * u + (c(4) * v + c(5))
+    w = c(6) * u + (c(7) * v + c(8))
     np.maximum(w, 3e-6, out=w)
-    level = _mip_level(visible, c[16][slot], w * c[17][slot], w, u, v)
+    level = _mip_level(visible, c(16), w * c(17), w, u, v)
     np.clip(level, 0.0, scene.atlas.levels - 1.001, out=level)
     lower = level.astype(np.intp)
     level -= lower.astype(np.float32)
     texture = coefficients.texture[slot]
-    da, db, dw = c[9][slot], c[10][slot], c[11][slot]
+    da, db, dw = c(9), c(10), c(11)
     np.clip(dw, -0.5 * w, 0.5 * w, out=dw)
-    probes = []
+    probes: list[tuple[Float32, Float32]] = []
     for step in (np.subtract, np.add):
-        z = 1.0 / step(w, dw)
-        probes.append(scene.atlas.sample(texture, step(a, da) * z, step(b, db) * z, lower, level))
+        z: Float32 = 1.0 / step(w, dw)
+        probes.append((step(a, da) * z, step(b, db) * z))
     z = 0.5 / w  # half, for the mean of two probes
-    light = a * c[13][slot]
-    light += b * (c[14][slot] + c[15][slot] * (2.0 * z * a))
+    light = a * c(13)
+    light += b * (c(14) + c(15) * (2.0 * z * a))
     light *= z
-    light += 0.5 * c[12][slot]
-    colour: Float32 = cv2.add(probes[0], probes[1], dtype=cv2.CV_32F)
-    colour *= light[..., None]
+    light += 0.5 * c(12)
+    colour: Float32 = scene.atlas.sample(texture, probes, lower, level)
+    cv2.multiply(colour, cv2.merge([light, light, light]), dst=colour)
     glossy = coefficients.gloss[slot] > 0
     if glossy.any():
         pixel_u, pixel_v = np.broadcast_to(u, slot.shape)[glossy], np.broadcast_to(v, slot.shape)[glossy]
@@ -114,7 +118,7 @@ def _mirror(
     s, t = (np.arctan2(y, x) / np.pi).astype(np.float32), (0.5 + 0.499 * z).astype(np.float32)
     texture = np.full((1, len(u)), scene.mirrored)
     level = np.full((1, len(u)), 2)
-    surroundings = scene.atlas.sample(texture, s[None], t[None], level, np.zeros((1, len(u)), np.float32))[0]
+    surroundings = scene.atlas.sample(texture, [(s[None], t[None])], level, np.zeros((1, len(u)), np.float32))[0]
     share = coefficients.gloss[slot] * (0.5 + 0.5 * (1 - np.abs(cosine)) ** 2)  # more at grazing angles
     mixed: Float32 = own + share[:, None].astype(np.float32) * (surroundings - own)
     return mixed
