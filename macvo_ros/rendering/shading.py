@@ -88,9 +88,9 @@ def _colour(
     np.clip(dw, -0.5 * w, 0.5 * w, out=dw)
     probes: list[tuple[Float32, Float32]] = []
     for step in (np.subtract, np.add):
-        z: Float32 = 1.0 / step(w, dw)
+        z: Float32 = np.reciprocal(step(w, dw))
         probes.append((step(a, da) * z, step(b, db) * z))
-    z = 0.5 / w  # half, for the mean of two probes
+    z = np.float32(0.5) / w  # half, for the mean of two probes
     light = a * c(13)
     light += b * (c(14) + c(15) * (2.0 * z * a))
     light *= z
