@@ -93,7 +93,12 @@ class ReferenceConfig:
         low=0.0,
         high=50.0,
     )
-    max_gap: float = setting(1.0, "Do not bridge a gap in the images longer than this, seconds.", low=0.0, high=60.0)
+    max_gap: float = setting(
+        5.0,
+        "Start again instead of bridging when nothing was tracked for longer than this, seconds.",
+        low=0.0,
+        high=600.0,
+    )
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,11 @@ class ConstantVelocity:
         """Forget the velocity."""
         self._velocity = None
 
+    @property
+    def known(self) -> bool:
+        """Whether a velocity has been measured."""
+        return self._velocity is not None
+
     def observe(self, motion: Float64, seconds: float) -> None:
         """Take the velocity of a measured (4, 4) camera motion."""
         if seconds > 0:

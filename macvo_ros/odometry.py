@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.attempt import Attempt, FramePair
 from macvo_ros.calibration_error import CalibrationField, RunningMean
 from macvo_ros.config import Config
 from macvo_ros.error_correlation import DisparitySensitivity, shared_frame_covariance
 from macvo_ros.estimate import Estimate, RelativeMotion
 from macvo_ros.frame import StereoFrame
 from macvo_ros.frame_check import Trouble, find_trouble
-from macvo_ros.matching.matcher import Match, Matcher, Prediction, make_matcher
+from macvo_ros.matching.matcher import Match, Matcher, make_matcher
 from macvo_ros.motion_prior import ConstantVelocity
-from macvo_ros.status import Status, judge
+from macvo_ros.status import Status
 from macvo_ros.trajectory import (
     PoseWithCovariance,
     base_jacobian,
@@ -31,7 +32,7 @@ from macvo_ros.trajectory import (
     symmetric_positive,
     to_base,
 )
-from macvo_ros.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
+from macvo_ros.two_frame import TwoFrameResult
 
 Float64 = npt.NDArray[np.float64]
 
@@ -57,6 +58,7 @@ class _Last:
     frame: StereoFrame
     place: PoseWithCovariance
     motion: RelativeMotion
+    status: Status
 
 
 class StereoOdometry:
@@ -79,6 +81,7 @@ class StereoOdometry:
         self._reference: _Reference | None = None
         self._last: _Last | None = None
         self._start = PoseWithCovariance(np.eye(4), symmetric_positive(np.zeros((6, 6))))
+        self._tracked = 0
         self._field: CalibrationField | None = None
         self._epipolar = RunningMean(_CALIBRATION_MEMORY)
 
@@ -114,24 +117,24 @@ class StereoOdometry:
             return self._lost(frame, trouble.reason, Status.DEGRADED if trouble.frozen else Status.LOST)
         if frame.camera != reference.frame.camera:
             return self._restart(frame, "the calibration or image size changed")
-        if self._last.frame is not reference.frame and gap > self.config.reference.max_gap + since_last:
-            return self._restart(frame, f"nothing was tracked for {gap:.1f} s")
+        silence = (frame.stamp - self._tracked) * 1e-9
+        if silence > self.config.reference.max_gap:
+            return self._restart(frame, f"nothing was tracked for {silence:.1f} s")
 
-        prior = self._velocity.prior(gap)
-        clock = time.perf_counter()
-        match = self.matcher.match(reference.frame, frame, Prediction(prior.motion, reference.match.disparity))
-        timings = {"match": time.perf_counter() - clock}
-        self._epipolar.add(match.epipolar_var)
-        try:
-            result = two_frame_motion(
-                self.config, self.matcher, self._calibration(), reference.frame, reference.match, frame, match, prior
-            )
-        except TooFewPoints as few:
-            estimate = self._lost(frame, str(few), Status.LOST)
-            self._refer_to(frame, match, self._last.place)
-            return replace(estimate, match=match, timings=timings)
-        timings.update(result.timings)
-        return self._found(frame, match, result, reference, self._last, since_last, timings)
+        attempt = FramePair(reference.frame, reference.match, frame).track(
+            self.config,
+            self.matcher,
+            self._calibration(),
+            self._velocity.prior(gap),
+            predictable=self._velocity.known and self._last.status is not Status.LOST,
+        )
+        self._epipolar.add(attempt.match.epipolar_var)
+        if attempt.result is None or attempt.status is Status.LOST:
+            estimate = self._lost(frame, attempt.reason, Status.LOST)
+            self._refer_to(frame, attempt.match, self._last.place, status=Status.LOST)
+            return replace(estimate, match=attempt.match, timings=attempt.timings)
+        self._tracked = frame.stamp
+        return self._found(frame, attempt, attempt.result, reference, self._last, since_last)
 
     def _begin(self, frame: StereoFrame, trouble: Trouble | None) -> Estimate:
         """First frame: it becomes the reference, unless it shows nothing."""
@@ -140,6 +143,7 @@ class StereoOdometry:
             return Estimate(frame, Status.LOST, place.pose, place.covariance, reason=trouble.reason)
         match = self.matcher.match(None, frame)
         self._refer_to(frame, match, place)
+        self._tracked = frame.stamp
         return Estimate(frame, Status.INITIALIZING, place.pose, place.covariance, reason="first frame", match=match)
 
     def _restart(self, frame: StereoFrame, why: str) -> Estimate:
@@ -150,6 +154,7 @@ class StereoOdometry:
         match = self.matcher.match(None, frame)
         self._refer_to(frame, match, self._last.place)
         self._velocity.reset()
+        self._tracked = frame.stamp
         return replace(estimate, match=match)
 
     def _refer_to(
@@ -158,10 +163,11 @@ class StereoOdometry:
         match: Match,
         place: PoseWithCovariance,
         arrival: DisparitySensitivity | None = None,
+        status: Status = Status.TRACKING,
     ) -> None:
         """Track the following frames against this one."""
         self._reference = _Reference(frame, match, place, arrival)
-        self._last = _Last(frame, place, RelativeMotion(np.eye(4), np.zeros((6, 6))))
+        self._last = _Last(frame, place, RelativeMotion(np.eye(4), np.zeros((6, 6))), status)
         if self._field is None or self._field.camera != frame.camera:
             # Another camera has another calibration: what the pose owes to the old one becomes random error.
             old = place.total(self._constants()) if self._field is not None else place.covariance
@@ -179,7 +185,7 @@ class StereoOdometry:
         predicted = RelativeMotion(self._velocity.predict(gap), self._velocity.covariance(gap))
         place = extend(self._reference.place, to_base(predicted, self.base_from_camera))
         relative = between(self._last.motion, predicted)
-        self._last = _Last(frame, place, predicted)
+        self._last = _Last(frame, place, predicted, Status.LOST)
         return Estimate(
             frame,
             status,
@@ -194,12 +200,11 @@ class StereoOdometry:
     def _found(
         self,
         frame: StereoFrame,
-        match: Match,
+        attempt: Attempt,
         result: TwoFrameResult,
         reference: _Reference,
         last: _Last,
         since_last: float,
-        timings: dict[str, float],
     ) -> Estimate:
         """Append the measured motion to the reference's pose, and choose the next reference."""
         in_base = to_base(result.relative, self.base_from_camera)
@@ -218,29 +223,22 @@ class StereoOdometry:
         moved = float(np.median(np.linalg.norm(result.flow[inlier], axis=1)))
         if moved >= self.config.reference.min_flow:
             arrival = result.sources.current_disparity.in_axes(grown_axes(reference.place.pose) @ jacobian)
-            self._refer_to(frame, match, place, arrival)
+            self._refer_to(frame, attempt.match, place, arrival)
         else:
-            self._last = _Last(frame, place, whole)
-        status, reason = judge(
-            inliers=int(inlier.sum()),
-            keypoints=len(inlier),
-            min_points=self.config.pose.min_points,
-            prior_share=result.prior_share,
-            chi2=result.solution.chi2,
-        )
+            self._last = _Last(frame, place, whole, attempt.status)
         return Estimate(
             frame,
-            status,
+            attempt.status,
             place.pose,
             place.total(self._constants()),
-            reason=reason,
+            reason=attempt.reason,
             relative=relative,
             relative_base=to_base(relative, self.base_from_camera),
             elapsed=since_last,
             landmarks=result.landmarks,
             chi2=result.solution.chi2,
-            match=match,
-            timings=timings,
+            match=attempt.match,
+            timings=attempt.timings,
         )
 
     def _calibration(self) -> CalibrationField:

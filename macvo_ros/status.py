@@ -19,6 +19,7 @@ class Status(IntEnum):
 
 
 _CHI2_LIMIT = 6.0
+_CHI2_LOST = 15.0
 _INLIER_LIMIT = 0.5
 _PRIOR_LIMIT = 0.3
 
@@ -29,6 +30,8 @@ def judge(*, inliers: int, keypoints: int, min_points: int, prior_share: float, 
     prior_share: part of the information in the weakest direction that came from the prediction; chi2: mean squared
     residual per degree of freedom.
     """
+    if chi2 > _CHI2_LOST:
+        return Status.LOST, f"the matches contradict each other: residuals are {chi2:.0f} times what was promised"
     if inliers < 2 * min_points:
         return Status.DEGRADED, f"only {inliers} keypoints agree on the motion"
     if inliers < _INLIER_LIMIT * keypoints:

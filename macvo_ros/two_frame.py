@@ -53,9 +53,10 @@ def two_frame_motion(
     reference_match: Match,
     current: StereoFrame,
     match: Match,
+    seed: Float64,
     prior: MotionPrior,
 ) -> TwoFrameResult:
-    """Estimate the motion from `reference` to `current` from their dense matches."""
+    """Estimate the motion from `reference` to `current` from their dense matches, starting at the (4, 4) `seed`."""
     assert match.flow is not None
     assert match.flow_var is not None
     start = time.perf_counter()
@@ -91,7 +92,7 @@ def two_frame_motion(
 
     # A prior in metres has no meaning beside residuals that are not weighed in metres.
     metric = config.covariance.model in ("full", "diagonal")
-    solution = _solve(config, pairs, prior, metric)
+    solution = _solve(config, pairs, seed, prior if metric else None)
     inliers = int(solution.inlier.sum())
     if inliers < config.pose.min_points:
         raise TooFewPoints(
@@ -145,12 +146,11 @@ def two_frame_motion(
     )
 
 
-def _solve(config: Config, pairs: PointPairs, prior: MotionPrior, metric: bool) -> PoseSolution:
-    term = prior if metric else None
+def _solve(config: Config, pairs: PointPairs, seed: Float64, prior: MotionPrior | None) -> PoseSolution:
     if config.solver == "pypose":
         from macvo_ros.pypose_solver import solve_pose_pypose
 
-        motion = solve_pose_pypose(pairs, prior.motion, kernel=config.pose.kernel)
+        motion = solve_pose_pypose(pairs, seed, kernel=config.pose.kernel)
         # Linearised at PyPose's solution, for the covariance and the outliers.
-        return solve_pose(pairs, motion, config.pose, term, iterate=False)
-    return solve_pose(pairs, prior.motion, config.pose, term)
+        return solve_pose(pairs, motion, config.pose, prior, iterate=False)
+    return solve_pose(pairs, seed, config.pose, prior)

@@ -1,0 +1,87 @@
+"""From two frames to a motion, trying again from a better start where the first one misled."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.calibration_error import CalibrationField
+from macvo_ros.config import Config
+from macvo_ros.frame import StereoFrame
+from macvo_ros.matching.matcher import Match, Matcher, Prediction
+from macvo_ros.motion_bootstrap import bootstrap_motion
+from macvo_ros.pose_solver import MotionPrior
+from macvo_ros.status import Status, judge
+from macvo_ros.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """One try at the motion to a frame; without a result, `reason` says why."""
+
+    match: Match
+    result: TwoFrameResult | None
+    status: Status
+    reason: str
+    timings: dict[str, float]
+
+    @property
+    def inliers(self) -> int:
+        """Keypoints that agree on the motion, 0 if it is not to be believed."""
+        return 0 if self.result is None or self.status is Status.LOST else int(self.result.solution.inlier.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class FramePair:
+    """A frame to track against, with its matches, and the frame to track."""
+
+    reference: StereoFrame
+    reference_match: Match
+    current: StereoFrame
+
+    def track(
+        self, config: Config, matcher: Matcher, field: CalibrationField, prior: MotionPrior, *, predictable: bool
+    ) -> Attempt:
+        """Try from the prediction; where there is none or it misled, from sparse features; last from the best so far.
+
+        predictable: whether the prior's mean is a prediction and not merely "does not move".
+        """
+        best = self._attempt(config, matcher, field, prior.motion, prior) if predictable else None
+        if best is not None and best.status is Status.TRACKING:
+            return best
+        found = bootstrap_motion(self.reference, self.reference_match.disparity, self.current)
+        if found is not None or best is None:
+            second = self._attempt(config, matcher, field, prior.motion if found is None else found, prior)
+            best = second if best is None or second.inliers > best.inliers else best
+        if best.status is not Status.TRACKING and best.result is not None:
+            third = self._attempt(config, matcher, field, best.result.relative.motion, prior)
+            best = third if third.inliers > best.inliers else best
+        return best
+
+    def _attempt(
+        self, config: Config, matcher: Matcher, field: CalibrationField, seed: Float64, prior: MotionPrior
+    ) -> Attempt:
+        """Match and solve, starting from the (4, 4) motion `seed`."""
+        clock = time.perf_counter()
+        match = matcher.match(self.reference, self.current, Prediction(seed, self.reference_match.disparity))
+        timings = {"match": time.perf_counter() - clock}
+        try:
+            result = two_frame_motion(
+                config, matcher, field, self.reference, self.reference_match, self.current, match, seed, prior
+            )
+        except TooFewPoints as few:
+            return Attempt(match, None, Status.LOST, str(few), timings)
+        inlier = result.solution.inlier
+        status, reason = judge(
+            inliers=int(inlier.sum()),
+            keypoints=len(inlier),
+            min_points=config.pose.min_points,
+            prior_share=result.prior_share,
+            chi2=result.solution.chi2,
+        )
+        return Attempt(match, result, status, reason, {**timings, **result.timings})
