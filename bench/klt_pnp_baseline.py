@@ -15,6 +15,7 @@ from time import perf_counter
 import cv2
 import numpy as np
 import numpy.typing as npt
+from tqdm import tqdm
 
 from macvo_ros.errors import MacvoError
 from macvo_ros.evaluation.metrics import relative_errors
@@ -108,7 +109,7 @@ def track_both_ways(
 def run_baseline(sequence: Sequence) -> tuple[Float64, float]:
     """(N, 4, 4) poses over a sequence, and frames per second without reading images."""
     odometry, poses, seconds = KltPnpOdometry(), [np.eye(4)], []
-    for index in range(len(sequence)):
+    for index in tqdm(range(len(sequence)), desc=f"baseline, {sequence.name}", unit="frame", delay=2.0):
         frame = sequence[index]
         start = perf_counter()
         motion = odometry.track(frame)

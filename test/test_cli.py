@@ -33,7 +33,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     def odometry(config: Config) -> NoisyOdometry:
         state.configs.append(config)
-        return state.odometry(state.truth, maps=True)
+        return state.odometry(state.truth)
 
     monkeypatch.setattr("macvo_ros.sequences.open_sequence", open_sequence)
     monkeypatch.setattr("macvo_ros.odometry.StereoOdometry", odometry)

@@ -41,10 +41,11 @@ class TagBalance(HTMLParser):
             assert self.open.pop() == tag
 
 
-def evaluated(name: str = "fake", count: int = 30, seed: int = 0, truth_known: bool = True) -> Evaluation:
+def evaluated(name: str = "fake", seed: int = 0, truth_known: bool = True, maps: bool = False) -> Evaluation:
+    count = 30
     truth = winding_path(count)
     sequence = NoisyTruth(truth if truth_known else None, name, count)
-    run = run_sequence(sequence, NoisyOdometry(truth, seed, lost=(7, 8), maps=True), progress=False)
+    run = run_sequence(sequence, NoisyOdometry(truth, seed, lost=(7, 8), maps=maps), progress=False)
     if not truth_known:
         return Evaluation(sequence, run, Config())
     metrics, errors = evaluate(run, truth)
@@ -52,7 +53,7 @@ def evaluated(name: str = "fake", count: int = 30, seed: int = 0, truth_known: b
 
 
 def test_page_is_whole_and_loads_nothing() -> None:
-    page = report(evaluated())
+    page = report(evaluated(maps=True))
     checker = TagBalance()
     checker.feed(page)
     assert checker.open == []

@@ -108,18 +108,18 @@ def _length(metres: float) -> tuple[str, str]:
 
 
 def _verdict(metrics: Metrics) -> str:
-    if not math.isfinite(metrics.nees_relative_mean):
-        return "The covariance of at least one motion is singular: it promises certainty, which is never true."
-    ratio = math.sqrt(metrics.nees_relative_mean / 6)
-    if ratio > 1.15:
-        word = (
-            f"overconfident: errors of the relative motion are {ratio:.2f} times as large as it says (root mean square)"
-        )
-    elif ratio < 0.87:
-        word = f"cautious: errors of the relative motion are {ratio:.2f} times as large as it says (root mean square)"
-    else:
-        word = f"honest: errors of the relative motion are as large as it says (ratio {ratio:.2f}, root mean square)"
-    return f"The covariance is {word}."
+    words = [_ratio("relative motion", metrics.nees_relative_mean), _ratio("pose", metrics.nees_pose_mean)]
+    return f"{words[0]} {words[1]} Errors of the pose add up along the path, so one run says little about them."
+
+
+def _ratio(what: str, mean_nees: float) -> str:
+    if not math.isfinite(mean_nees):
+        return f"The covariance of the {what} is singular somewhere: it promises certainty, which is never true."
+    ratio = math.sqrt(mean_nees / 6)
+    word = "overconfident" if ratio > 1.15 else "cautious" if ratio < 0.87 else "honest"
+    return (
+        f"The covariance of the {what} is {word}: errors are {ratio:.2f} times as large as it says (root mean square)."
+    )
 
 
 def _trajectory(evaluation: Evaluation) -> str:

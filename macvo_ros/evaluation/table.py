@@ -21,7 +21,7 @@ class Column:
 
 
 COLUMNS = (
-    Column("t_rel", "t_rel", 4, "m", "mean error of the translation from one frame to the next"),
+    Column("t_rel", "t_rel", 5, "m", "mean error of the translation from one frame to the next"),
     Column("r_rel", "r_rel", 4, "deg", "mean error of the rotation from one frame to the next"),
     Column("ate_rmse", "ATE", 4, "m", "root mean square position error after SE(3) alignment"),
     Column(
