@@ -114,7 +114,7 @@ def shapes(rng: np.random.Generator, palette: Palette, movers: int = 0) -> tuple
     builder.room(-half, half, walls, int(rng.choice(everything)), int(rng.choice(everything)), rng.uniform(2, 6))
     for index in range(int(rng.integers(60, 140)) + movers):
         place = rng.uniform(-half, half) * np.exp(rng.uniform(-1.2, 0.0))  # denser where the camera is
-        size = np.exp(rng.uniform(np.log(0.05), np.log(1.8), 3))
+        size = np.exp(rng.uniform(np.log(0.1), np.log(2.6), 3))
         if rng.random() < 0.25:
             size[:2] = rng.uniform(0.02, 0.06)  # rods
         clear = np.linalg.norm(place / np.array([2.2, 2.2, 1.2])) > 1.0 + 0.5 * size.max()
