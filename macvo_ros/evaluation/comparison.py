@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,7 @@ def _from_trajectory(path: Path, ground_truth: Path | None) -> Contender:
         "r_rel": float(rotation.mean()),
         "ate_rmse": absolute_trajectory_error(ours, true)[0],
     }
-    return Contender(path.stem, "", figures, ours, true)
+    return Contender(path.parent.name if path.name == TRAJECTORY else path.stem, "", figures, ours, true)
 
 
 def paired(estimated: StampedPoses, true: StampedPoses) -> tuple[Float64, Float64]:
@@ -102,14 +103,16 @@ def rows(contenders: list[Contender]) -> tuple[list[str], list[list[str]]]:
 def write_comparison(path: Path, contenders: list[Contender]) -> None:
     """Write the HTML page, whole or not at all."""
     body = f"<h1>{len(contenders)} runs compared</h1>{html_table(*rows(contenders))}"
-    for name in dict.fromkeys(c.sequence for c in contenders):
-        drawn = [c for c in contenders if c.sequence == name and c.poses is not None]
+    named = {c.sequence for c in contenders if c.sequence}
+    only = named.pop() if len(named) == 1 else ""  # a bare trajectory belongs to the one sequence there is
+    for name in dict.fromkeys(c.sequence or only for c in contenders):
+        drawn = [c for c in contenders if (c.sequence or only) == name and c.poses is not None]
         if not drawn:
             continue
         longest = max((c.truth for c in drawn if c.truth is not None), key=len, default=None)
         lines = [(c.name, anchored(c.poses, np.eye(4))) for c in drawn if c.poses is not None]
         truth = anchored(longest, np.eye(4)) if longest is not None else None
-        body += f"<h2>{name or 'Trajectories'}</h2>" + html_figure(
+        body += f"<h2>{html.escape(name) or 'Trajectories'}</h2>" + html_figure(
             plots.trajectory(lines, truth), "Left camera in the axes of its first frame; anchored there, not fitted."
         )
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,7 @@ def trajectory(lines: Sequence[tuple[str, Float64]], truth: Float64 | None, cova
             axes.set_ylabel(labels[1])
         top.set_title("Seen from above")
         side.set_title("Seen from the side")
-        drawing.legend(*top.get_legend_handles_labels(), loc="outside upper right", ncols=6)
+        theme.legend(drawing, top)
         return to_svg(drawing)
 
 
@@ -88,7 +88,7 @@ def error_bounds(seconds: Float64, error: Float64 | None, sigma: Float64, status
                 _shade(axes, seconds, status)
                 if row == 1:
                     axes.set_xlabel("time [s]")
-        drawing.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+        theme.legend(drawing, panels[0, 0])
         return to_svg(drawing)
 
 
@@ -119,7 +119,7 @@ def nees(seconds: Float64, relative: Float64, pose: Float64, status: npt.NDArray
         _shade(axes, seconds, status)
         axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
         axes.yaxis.set_minor_formatter(NullFormatter())
-        drawing.legend(loc="outside upper right", ncols=3)
+        theme.legend(drawing, axes)
         return to_svg(drawing)
 
 

@@ -67,6 +67,12 @@ def figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def legend(drawing: Figure, axes: Any) -> None:
+    """The legend of `axes` in one row above everything; the empty title keeps the row free."""
+    drawing.suptitle(" ", fontsize=11)
+    drawing.legend(*axes.get_legend_handles_labels(), loc="upper right", ncol=6)
+
+
 def style() -> Any:
     """The context in which figures are drawn and turned to SVG: our colours, quiet axes, real text."""
     import matplotlib
