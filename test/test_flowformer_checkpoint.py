@@ -157,6 +157,15 @@ def test_files_that_are_no_checkpoints_are_refused(tmp_path: Path, monkeypatch: 
         load_checkpoint(tmp_path)
 
 
+@given(content=st.binary(max_size=200), suffix=st.sampled_from([".pth", ".safetensors"]))
+@settings(max_examples=60, deadline=None)
+def test_any_other_bytes_are_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes, suffix: str) -> None:
+    path = tmp_path_factory.getbasetemp() / f"bytes{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(WeightsError):
+        load_checkpoint(path)
+
+
 def test_convert_and_info(checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())

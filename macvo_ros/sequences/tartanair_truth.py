@@ -34,6 +34,16 @@ class TartanAirTruth:
         self._flow = _by_number(path / layout.flow, r"([0-9]+)_[0-9]+_flow")
         self._path = path
 
+    @property
+    def depth_frames(self) -> frozenset[int]:
+        """Frames with a depth file."""
+        return frozenset(self._depth)
+
+    @property
+    def flow_frames(self) -> frozenset[int]:
+        """Frames with a flow file (to the next one)."""
+        return frozenset(self._flow)
+
     def depth(self, frame: int) -> Float32:
         """(H, W) metres along z of the left camera."""
         return read_depth(self._file(self._depth, frame, "depth"))

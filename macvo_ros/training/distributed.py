@@ -1,0 +1,54 @@
+"""One process or several: what torchrun says in the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+import torch.distributed
+
+from macvo_ros.errors import ConfigError
+from macvo_ros.matching.device import choose_device
+
+
+@dataclass(frozen=True)
+class Worker:
+    """This process among those that train together."""
+
+    rank: int
+    count: int
+    device: torch.device
+
+    @property
+    def leads(self) -> bool:
+        """The one that writes files and prints."""
+        return self.rank == 0
+
+
+@contextmanager
+def join_workers(device: str = "auto") -> Iterator[Worker]:
+    """Join the processes that torchrun started (gloo on CPUs, nccl on CUDA devices), or be alone."""
+    count = _number("WORLD_SIZE", 1)
+    if count == 1:
+        yield Worker(0, 1, choose_device(device))
+        return
+    rank, local = _number("RANK", 0), _number("LOCAL_RANK", 0)
+    chosen = choose_device(device)
+    if chosen.type == "cuda":
+        chosen = choose_device(f"cuda:{local}")
+        torch.cuda.set_device(chosen)
+    torch.distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo", rank=rank, world_size=count)
+    try:
+        yield Worker(rank, count, chosen)
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name, str(default))
+    if not text.isdecimal():
+        raise ConfigError(f"environment variable {name}: expected a whole number, got {text!r}; start with torchrun")
+    return int(text)
