@@ -44,6 +44,7 @@ class ClassicMatcher:
         self.device = torch.device("cpu")
         self._config = config
         self._dis = cv2.DISOpticalFlow.create(_PRESETS[config.preset])
+        self._size: tuple[int, ...] | None = None
         self._grey: dict[int, tuple[StereoFrame, Image, Image]] = {}
 
     def reset(self) -> None:
@@ -110,6 +111,8 @@ class ClassicMatcher:
 
     def dense_flow(self, source: Image, target: Image, seed: Float32 | None = None) -> Float32:
         """(H, W, 2) flow between two grey images, started from a seed of the same shape (which is overwritten)."""
+        if source.shape != self._size:  # OpenCV keeps buffers of the first size and reads beyond them in a larger image
+            self._dis, self._size = cv2.DISOpticalFlow.create(_PRESETS[self._config.preset]), source.shape
         return np.asarray(self._dis.calc(source, target, seed), dtype=np.float32)
 
     def greys(self, frame: StereoFrame) -> tuple[Image, Image]:
