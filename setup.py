@@ -24,7 +24,7 @@ setup(
         "matplotlib>=3.5",
         "tqdm>=4.60",
         "safetensors>=0.4",
-        "rosbags>=0.9.20",
+        "rosbags>=0.11",
     ],
     extras_require={
         "onnx": ["onnx>=1.15", "onnxruntime>=1.16"],

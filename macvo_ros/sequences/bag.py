@@ -124,7 +124,7 @@ class BagSequence:
         """The two messages of a frame. Asking for frames in order reads the bag once, front to back."""
         keys = (self.topics.left, int(self.stamps[index])), (self.topics.right, int(self._right_stamps[index]))
         if self._stream is None or not self._last < index <= self._last + SCAN_AHEAD:
-            start = min(self._recorded[key] for key in keys)
+            start = min(self._recorded[key] for key in keys) - 1  # some rosbags take "from" for "after"
             self._stream, self._held = self.bag.messages((self.topics.left, self.topics.right), start), {}
         self._last = index
         self._held = {key: message for key, message in self._held.items() if self._frame_of[key] >= index}
