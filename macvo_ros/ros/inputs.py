@@ -46,10 +46,12 @@ class StereoInputs:
         self._held: StereoMessages | None = None
         self._subscriptions: list[Any] = []
         self._connect()
+        # Calibration first: of what has arrived, the executor serves subscriptions in the order of their creation.
+        if not config.calibration_file:
+            for side in SIDES:
+                self._subscribe(f"{side} camera_info", f"{side}/camera_info", CameraInfoMessage, self._info, side)
         for side in SIDES:
             self._subscribe(f"{side} image", image_topic(node, side, config), self._image_type, self._image, side)
-            if not config.calibration_file:
-                self._subscribe(f"{side} camera_info", f"{side}/camera_info", CameraInfoMessage, self._info, side)
 
     def close(self) -> None:
         """Unsubscribe. A pair still held back counts as dropped."""

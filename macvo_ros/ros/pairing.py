@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from statistics import median
 
@@ -15,15 +16,12 @@ class PairingRecord:
         self._queue_size = queue_size
         self._waiting: dict[str, set[int]] = {side: set() for side in SIDES}
         self._recent: dict[str, deque[int]] = {side: deque(maxlen=20) for side in SIDES}
-        self._offsets: deque[int] = deque(maxlen=20)
+        self.last_pair = 0.0
+        """When the last pair was found, `time.monotonic` seconds; 0 before the first."""
 
     def saw(self, side: str, stamp: int) -> int:
         """An image came; returns how many images left the queue for good without a partner."""
         self._recent[side].append(stamp)
-        other = self._recent[SIDES[side == "left"]]
-        if other:
-            nearest = min(other, key=lambda s: abs(s - stamp))
-            self._offsets.append(stamp - nearest if side == "right" else nearest - stamp)
         waiting = self._waiting[side]
         waiting.add(stamp)
         gone = 0
@@ -34,6 +32,7 @@ class PairingRecord:
 
     def paired(self, left: int, right: int) -> None:
         """Two images became a pair."""
+        self.last_pair = time.monotonic()
         self._waiting["left"].discard(left)
         self._waiting["right"].discard(right)
 
@@ -48,10 +47,13 @@ class PairingRecord:
         for side in SIDES:
             self._waiting[side].clear()
             self._recent[side].clear()
-        self._offsets.clear()
         return gone
 
     @property
     def offset(self) -> float | None:
         """Median of right stamp minus nearest left stamp, seconds; None before both sides were seen."""
-        return median(self._offsets) * 1e-9 if self._offsets else None
+        left, right = (self._recent[side] for side in SIDES)
+        if not left or not right:
+            return None
+        differences = ([stamp - other for other in left] for stamp in right)
+        return median(min(candidates, key=abs) for candidates in differences) * 1e-9

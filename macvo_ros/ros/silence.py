@@ -28,13 +28,15 @@ class TopicFacts:
 
 @dataclass(frozen=True)
 class PairFacts:
-    """How the synchronization stands. offset: seconds, right stamps minus left; None when unknown."""
+    """How the synchronization stands.
+
+    offset: seconds, right stamps minus left, None when unknown. since: seconds since the last pair.
+    """
 
     approximate: bool
     tolerance: float
     offset: float | None
-    received: int
-    refused: int
+    since: float
     last_refusal: str
 
 
@@ -42,7 +44,7 @@ def explain_silence(seconds: float, topics: list[TopicFacts], pairs: PairFacts) 
     """One line per topic, then the likely cause."""
     lines = [f"no stereo pair was tracked for {seconds:.0f} s"]
     lines += [f"  {topic.role} {topic.name}: {seen_on(topic)}" for topic in topics]
-    lines.append(f"  likely cause: {likely_cause(topics, pairs)}")
+    lines.append(f"  likely cause: {likely_cause(seconds, topics, pairs)}")
     return "\n".join(lines)
 
 
@@ -66,7 +68,7 @@ def seen_on(topic: TopicFacts) -> str:
     return ", ".join(parts)
 
 
-def likely_cause(topics: list[TopicFacts], pairs: PairFacts) -> str:
+def likely_cause(seconds: float, topics: list[TopicFacts], pairs: PairFacts) -> str:
     """The first cause that explains the silence, with what to do."""
     for topic in topics:
         if topic.types and topic.wanted_type not in topic.types:
@@ -93,10 +95,10 @@ def likely_cause(topics: list[TopicFacts], pairs: PairFacts) -> str:
         if all(topic.role.endswith("camera_info") for topic in quiet):
             return f"images arrive but no camera_info on {names}; publish it, remap the topic, or set calibration_file"
         return f"{names} has a publisher that sends nothing; check the camera driver"
-    if pairs.received == 0 and pairs.offset is not None:
-        return stamps_cause(pairs)
-    if pairs.refused:
+    if pairs.since < seconds and pairs.last_refusal:
         return f"pairs arrive but are refused: {pairs.last_refusal}"
+    if all(topic.age < seconds for topic in images) and pairs.offset is not None:
+        return stamps_cause(pairs)
     stopped = max(topics, key=lambda topic: topic.age)
     return f"{stopped.name} stopped {stopped.age:.1f} s ago; check the camera driver or the bag player"
 

@@ -40,9 +40,8 @@ def topic_facts(node: LifecycleNode, inputs: StereoInputs | None) -> list[TopicF
 def pair_facts(config: NodeConfig, inputs: StereoInputs, counts: Counts) -> PairFacts:
     """How the synchronization stands."""
     last = list(counts.refusals.values())[-1].last if counts.refusals else ""
-    return PairFacts(
-        config.approximate_sync, config.sync_tolerance, inputs.pairing.offset, counts.received, counts.refused, last
-    )
+    since = time.monotonic() - inputs.pairing.last_pair
+    return PairFacts(config.approximate_sync, config.sync_tolerance, inputs.pairing.offset, since, last)
 
 
 def _publishers(node: LifecycleNode, topic: str) -> Any:

@@ -47,14 +47,13 @@ class Worker:
     def _run(self) -> None:
         while (pair := self._mailbox.take()) is not None:
             pair.taken.append(time.monotonic())
-            resets = self._tracking.resets
             try:
                 self._work(pair)
             except Exception:  # reporting itself failed; the worker goes on all the same
                 traceback.print_exc()
-            self._counters.add(resets=self._tracking.resets - resets)
 
     def _work(self, pair: StereoMessages) -> None:
+        resets = self._tracking.resets
         try:
             tracked = self._tracking.track(pair)
         except Refusal as refusal:
@@ -67,6 +66,8 @@ class Worker:
                 f"{traceback.format_exc()}",
             )
             return
+        finally:
+            self._counters.add(resets=self._tracking.resets - resets)
         self._counters.tracked(tracked.estimate.status)
         try:
             self._publish(pair, tracked)

@@ -116,11 +116,6 @@ class CameraDriver:
             publisher.publish(message)
         return not self._probes
 
-    def calibrate(self, camera: StereoCamera | None = None, stamp: int = 0) -> None:
-        for publisher, message in zip(self.infos, info_messages(camera or self.camera, stamp), strict=True):
-            self.peer.until(publisher.get_subscription_count, f"a subscriber of {publisher.topic_name}")
-            publisher.publish(message)
-
     def send(self, frame: StereoFrame, stamp: int | None = None, encoding: str = "bgra8") -> int:
         """Publish a frame with its camera_info; returns its stamp."""
         stamp = frame.stamp if stamp is None else stamp

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-DEADLINE = 40.0
+DEADLINE = 60.0
 """Seconds after which a wait is a failure; every wait ends as soon as what it waits for has happened."""
 
 

@@ -1,0 +1,77 @@
+"""A node under test with what it says about itself: status, odometry, diagnostics."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from camera_messages import CameraDriver, info_messages
+
+
+class SupervisedNode:
+    """Feeds a node and reads its status and diagnostics."""
+
+    def __init__(self, node: Any, peer: Any, camera: Any, **driver: Any) -> None:
+        from nav_msgs.msg import Odometry
+
+        from macvo_ros.msg import Status
+
+        self.node, self.peer = node, peer
+        self.status = peer.listen(Status, f"{node.name}/status")
+        self.odometry = peer.listen(Odometry, f"{node.name}/odometry")
+        self.driver = CameraDriver(peer, camera, **driver)
+        self._stamp = 1_790_000_000_000_000_007
+
+    def next_stamp(self, seconds: float = 0.066) -> int:
+        self._stamp += round(seconds * 1e9)
+        return self._stamp
+
+    def calibrate(self, *messages: Any) -> None:
+        """Publish camera_info (left, right; the driver's own when none are given) and wait until the node has it."""
+        infos = self.driver.infos
+        before = [self.received(publisher.topic_name) for publisher in infos]
+        for publisher, message in zip(infos, messages or info_messages(self.driver.camera, 0), strict=True):
+            publisher.publish(message)
+        self.peer.until(
+            lambda: all(self.received(p.topic_name) > n for p, n in zip(infos, before, strict=True)), "camera_info"
+        )
+
+    def received(self, topic: str) -> int:
+        """Messages the node has seen on a topic, by its diagnostics."""
+        seen = next((value for key, value in self.values().items() if key.endswith(topic)), "")
+        return int(found[1]) if (found := re.search(r"(\d+) messages", seen)) else 0
+
+    def track(self, frame: Any, **how: Any) -> Any:
+        """Send a frame with the next stamp and return the status that answers it."""
+        stamp = how.pop("stamp", None) or self.next_stamp()
+        before = len(self.status)
+        self.driver.send(frame, stamp=stamp, **how)
+        self.peer.until(lambda: len(self.status) > before, "the status of a good pair")
+        return self.status[-1]
+
+    def values(self, part: str = "input") -> dict[str, str]:
+        """Keys and values of the newest diagnostics of this node."""
+        name = f"{self.node.name.strip('/')}: {part}"
+        for array in reversed(self.driver.diagnostics):
+            for status in array.status:
+                if status.name == name:
+                    return {
+                        "message": status.message,
+                        "level": status.level,
+                        **{value.key: value.value for value in status.values},
+                    }
+        return {}
+
+    def count(self, name: str) -> int:
+        return int(self.values().get(name, 0))
+
+    def refusals(self, kind: str) -> tuple[int, str]:
+        """How many pairs of a kind were refused, and why the last one was."""
+        count, _, last = self.values().get(f"refused, {kind}", "0, last: ").partition(", last: ")
+        return int(count), last
+
+    def wait_refusal(self, kind: str, words: str, before: int) -> None:
+        """Wait until one more pair of a kind was refused, for a reason that contains `words`."""
+        self.peer.until(lambda: self.refusals(kind)[0] == before + 1, f"a refusal ({kind}): {words}")
+        assert words in self.refusals(kind)[1]
+        assert self.node.alive()
