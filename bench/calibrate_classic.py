@@ -29,6 +29,7 @@ from macvo_ros.se3 import inverse
 FIRST_SEED = 100
 PIXELS_PER_PAIR = 3000
 OUTLIER_SHARE, OUTLIER_RANGE = 0.03, 20.0
+FAR = 120.0  # pixels
 
 
 def fit(errors: np.ndarray, features: np.ndarray) -> tuple[np.ndarray, str]:
@@ -140,14 +141,16 @@ def main() -> None:
             print(f"{kind:8s}{name:7s} {np.array2string(coefficients, precision=4)}  {quality}")
         curve = curves[name][0] / np.maximum(curves[name][1], 1)
         middle = np.sqrt(edges[1:] * edges[:-1])
-        share, length = _fit_exponential(middle, curve, curves[name][1])
+        share, length = _fit_exponential(middle, curve)
         print(f"correlation {name}: share {share:.3f}, length {length:.1f} px;  curve {np.round(curve, 3)}")
 
 
-def _fit_exponential(distance: np.ndarray, curve: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+def _fit_exponential(distance: np.ndarray, curve: np.ndarray) -> tuple[float, float]:
+    """Share and length of the near part; what remains further off is the calibration's, modelled on its own."""
+    near = distance < FAR
+
     def cost(p: np.ndarray) -> float:
-        model = np.exp(p[0]) * np.exp(-distance / np.exp(p[1]))
-        return float((weight * (curve - model) ** 2).sum())
+        return float(((curve - np.exp(p[0]) * np.exp(-distance / np.exp(p[1])))[near] ** 2).sum())
 
     best = minimize(cost, np.log([0.3, 30.0]), method="Nelder-Mead")
     return float(np.exp(best.x[0])), float(np.exp(best.x[1]))

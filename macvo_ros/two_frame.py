@@ -76,6 +76,11 @@ def two_frame_motion(
     selected = time.perf_counter()
 
     points = matcher.refine(reference, reference_match, current, match, points)
+    points = points.subset(points.matched_disparity - camera.disparity_offset > 0.5 * config.keypoints.min_disparity)
+    if len(points.pixel) < config.pose.min_points:
+        raise TooFewPoints(
+            f"{len(points.pixel)} of {len(pixel)} keypoints are found again, {config.pose.min_points} are needed"
+        )
     refined = time.perf_counter()
 
     matched = points.pixel + points.flow
@@ -113,11 +118,11 @@ def two_frame_motion(
     # The gain is linear in the noise whatever the metric was, so the real covariances go in, also in ablations.
     real = PointPairs(pairs.reference, reference_cov, current_points, current_cov)
     covariance = solution.covariance(real) + sources.excess(matcher.disparity_correlation, matcher.flow_correlation)
-    from_prior = np.zeros((6, 6))
+    from_prior: Float64 = np.zeros((6, 6))
     if metric:
         # Residuals larger than promised: the promise is scaled to them. (Smaller ones are luck or correlation.)
         covariance *= max(1.0, solution.chi2)
-        from_prior = np.linalg.solve(solution.information, prior.information)
+        from_prior = np.asarray(np.linalg.solve(solution.information, prior.information), dtype=np.float64)
         covariance += from_prior @ np.linalg.solve(prior.information, from_prior.T)
     solved = time.perf_counter()
 

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from macvo_ros.rendering.sequence import RenderedSequence
+from macvo_ros.rendering.worlds import ZED_X
+
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "test")]
 
@@ -19,3 +22,9 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip("no real sequences beside the repository (../shared/data)")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def room() -> RenderedSequence:
+    """A short walk through a rendered room, 480x300, with truth."""
+    return RenderedSequence("room", frames=25, seed=7, camera=ZED_X.resized(480, 300), texels=512)

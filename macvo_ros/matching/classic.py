@@ -27,18 +27,21 @@ _PRESETS = {
     "medium": cv2.DISOPTICAL_FLOW_PRESET_MEDIUM,
 }
 
+_MIN_LIKENESS = 0.4
+"""Normalised correlation below which two patches are taken for unrelated (those reach 0.2 +- 0.1 after refinement)."""
+
 # Fitted on rendered scenes by bench/calibrate_classic.py.
-STEREO_VARIANCE = VarianceCoefficients(floor=0.01, disagreement=0.70, patch=0.56, bend=1.76)
-FLOW_VARIANCE = VarianceCoefficients(floor=0.01, disagreement=0.19, patch=0.77, bend=2.51)
-REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.26, dense=0.50)
-REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.59, dense=0.55)
+STEREO_VARIANCE = VarianceCoefficients(floor=0.01, disagreement=0.81, patch=0.56, bend=1.55)
+FLOW_VARIANCE = VarianceCoefficients(floor=0.01, disagreement=0.73, patch=0.75, bend=1.97)
+REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.34, dense=0.56)
+REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.77, dense=0.39)
 
 
 class ClassicMatcher:
     """Dense inverse search on grey images, on the CPU."""
 
-    disparity_correlation = ErrorCorrelation(share=0.46, length=9.2)
-    flow_correlation = ErrorCorrelation(share=0.59, length=5.9)
+    disparity_correlation = ErrorCorrelation(share=0.28, length=28)
+    flow_correlation = ErrorCorrelation(share=0.49, length=10)
 
     def __init__(self, config: ClassicConfig) -> None:
         self.device = torch.device("cpu")
@@ -86,28 +89,32 @@ class ClassicMatcher:
     def refine(
         self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
     ) -> PointMatches:
-        """Sub-pixel refinement of the three matches behind each keypoint; variances follow the refined patches."""
-        if not self._config.refine or match.flow is None:
-            return points
+        """Sub-pixel refinement of the three matches behind each keypoint; variances follow the refined patches.
+
+        Keypoints whose patches do not look alike are left out: a dense match follows its seed even into noise.
+        """
+        assert match.flow is not None
         earlier, earlier_right = self.greys(reference)
         left, right = self.greys(current)
         dense = np.ascontiguousarray(match.flow.numpy().transpose(1, 2, 0))
         flow = refine_matches(earlier, left, dense, points.pixel, axes=2)
-        flow_var = REFINED_FLOW_VARIANCE.variance(points.flow_var, flow)
         matched = points.pixel + points.flow + flow.shift
         before = refine_matches(
             earlier, earlier_right, -reference_match.disparity.numpy()[..., None], points.pixel, axes=1
         )
         after = refine_matches(left, right, -match.disparity.numpy()[..., None], matched, axes=1)
+        alike = np.minimum(np.minimum(flow.likeness, before.likeness), after.likeness) > _MIN_LIKENESS
+        if not self._config.refine:
+            return points.subset(alike)
         return PointMatches(
             pixel=points.pixel,
             disparity=points.disparity - before.shift[:, 0],
             disparity_var=REFINED_STEREO_VARIANCE.variance(points.disparity_var[:, None], before)[:, 0],
             flow=points.flow + flow.shift,
-            flow_var=flow_var,
+            flow_var=REFINED_FLOW_VARIANCE.variance(points.flow_var, flow),
             matched_disparity=points.matched_disparity - after.shift[:, 0],
             matched_disparity_var=REFINED_STEREO_VARIANCE.variance(points.matched_disparity_var[:, None], after)[:, 0],
-        )
+        ).subset(alike)
 
     def dense_flow(self, source: Image, target: Image, seed: Float32 | None = None) -> Float32:
         """(H, W, 2) flow between two grey images, started from a seed of the same shape (which is overwritten)."""

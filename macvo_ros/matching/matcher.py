@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import numpy as np
@@ -65,6 +65,10 @@ class PointMatches:
     matched_disparity: npt.NDArray[np.float64]
     matched_disparity_var: npt.NDArray[np.float64]
 
+    def subset(self, keep: npt.NDArray[np.bool_]) -> PointMatches:
+        """The keypoints where (N,) `keep` is true."""
+        return PointMatches(*(getattr(self, item.name)[keep] for item in fields(self)))
+
 
 class Matcher(Protocol):
     """Turns images into dense matches with variances.
@@ -85,7 +89,7 @@ class Matcher(Protocol):
     def refine(
         self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
     ) -> PointMatches:
-        """Improve the matches at keypoints; a matcher with nothing to add returns `points`."""
+        """Improve the matches at keypoints, leave out those that prove wrong; nothing to add: return `points`."""
         ...
 
     def reset(self) -> None:

@@ -30,11 +30,16 @@ _RIDGE = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """shift: (N, A) pixels to add, A axes; patch_var: (N, A) least-squares variance, pixels^2; ok: (N,) bool."""
+    """What refinement found at N keypoints along A axes.
+
+    shift: (N, A) pixels to add; patch_var: (N, A) least-squares variance, pixels^2; ok: (N,) bool, it converged near.
+    likeness: (N,) normalised correlation of the two patches, 1 for the same, about 0 for unrelated ones.
+    """
 
     shift: Float64
     patch_var: Float64
     ok: npt.NDArray[np.bool_]
+    likeness: Float64
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,15 @@ def refine_matches(source: Grey, target: Grey, dense: Float32, pixel: Float64, a
         shift=np.where(ok[:, None], shift, 0.0).astype(np.float64),
         patch_var=(noise2[:, None] * diagonal / samples).astype(np.float64),
         ok=ok,
+        likeness=_likeness(template, error + template, window),
     )
+
+
+def _likeness(a: Float32, b: Float32, window: Float32) -> Float64:
+    """Normalised correlation of (N, P) patches under a (P,) window."""
+    a = a - (a @ window)[:, None]
+    b = b - (b @ window)[:, None]
+    return np.asarray((a * b) @ window / np.sqrt((a * a) @ window * ((b * b) @ window) + 1e-6), dtype=np.float64)
 
 
 def _read(image: npt.NDArray[Any], at: Float32) -> Float32:
