@@ -1,0 +1,42 @@
+"""More images than the machine can track: none is lost on the way, none is unaccounted for."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from camera_messages import image_message, info_messages
+from supervised_node import SupervisedNode
+
+from macvo_ros.camera import StereoCamera
+
+PAIRS = 24
+
+
+def test_two_hd1200_streams_are_received_without_loss(start_node, make_peer):
+    camera = StereoCamera(1000.0, 1000.0, 959.5, 599.5, 0.12, 1920, 1200)
+    process = start_node("load", camera_at_base=True, watchdog=0.3)
+    peer = make_peer("load")
+    node = SupervisedNode(process, peer, camera)
+    node.calibrate(*info_messages(camera, 0))
+    noise = np.random.default_rng(0).integers(0, 255, (1200, 1920, 3), np.uint8)
+    messages = [image_message(np.roll(noise, shift, axis=1), 0, "bgra8") for shift in (0, -20)]
+    before = [node.received(publisher.topic_name) for publisher in (node.driver.left, node.driver.right)]
+    due = time.monotonic()
+    for _ in range(PAIRS):
+        stamp = node.next_stamp()
+        for publisher, message in zip((node.driver.left, node.driver.right), messages, strict=True):
+            message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+            publisher.publish(message)
+        due += 1 / 15
+        peer.drain(max(0.0, due - time.monotonic()))
+    peer.until(lambda: node.count("received") == PAIRS and node.count("waiting") == 0, "every pair to be accounted for")
+    values = node.values()
+    assert int(values["processed"]) + int(values["dropped"]) == PAIRS
+    assert int(values["processed"]) >= 1
+    assert [node.received(p.topic_name) for p in (node.driver.left, node.driver.right)] == [n + PAIRS for n in before]
+    assert "lost on the way" not in str(values)
+    # The newest wins: the last pair is among those tracked, whatever was dropped before it.
+    assert node.status[-1].header.stamp.sec * 10**9 + node.status[-1].header.stamp.nanosec == stamp
+    assert "dropped" in " ".join(status.message for array in node.driver.diagnostics for status in array.status)
+    assert process.stop() == 0
