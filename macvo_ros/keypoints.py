@@ -38,7 +38,8 @@ def select_keypoints(
     Returns (N, 2) integer pixels (u, v), N <= config.count, best spread first.
     """
     inverse_depth = (disparity - camera.disparity_offset).clamp_min(1e-3)  # times fx b: enough for comparisons
-    depth_var = disparity_var / inverse_depth**4
+    square = inverse_depth * inverse_depth
+    depth_var = disparity_var / (square * square)
     match_var = flow_var[0] + flow_var[1]
     if config.selector == "random":
         candidates = _random_pixels(disparity.shape[0], disparity.shape[1], config, seed)
@@ -84,7 +85,7 @@ def _local_minima(quality: torch.Tensor, window: int) -> npt.NDArray[np.int64]:
     if quality.device.type == "cpu":
         image = quality.numpy()
         minima = image == cv2.erode(image, np.ones((window | 1, window | 1), np.uint8))
-        v, u = np.nonzero(minima)
+        v, u = np.divmod(np.flatnonzero(minima), image.shape[1])
     else:
         pooled = -torch.nn.functional.max_pool2d(-quality[None, None], window | 1, stride=1, padding=(window | 1) // 2)
         v, u = (axis.cpu().numpy() for axis in torch.nonzero(quality == pooled[0, 0], as_tuple=True))
@@ -103,12 +104,17 @@ def _spread(
 ) -> npt.NDArray[np.int64]:
     """Indices of at most `count` pixels: the best of each of about `count` square cells, then the second best, ..."""
     side = max(1.0, (camera.width * camera.height / count) ** 0.5)
-    cell = (pixels[:, 1] // side).astype(np.int64) * int(camera.width / side + 1) + (pixels[:, 0] // side).astype(
-        np.int64
-    )
-    by_cell = np.lexsort((quality, cell))
-    ordered = cell[by_cell]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]]) if len(ordered) else np.empty(0, np.int64)
-    lengths = np.diff(np.r_[starts, len(ordered)])
-    rank = np.arange(len(ordered)) - np.repeat(starts, lengths)
-    return by_cell[np.lexsort((quality[by_cell], rank))][:count]
+    row_length = int(camera.width / side) + 1
+    cell = (pixels * (1.0 / side)).astype(np.int32) @ np.array([1, row_length], np.int32)
+    order = np.argsort(quality, kind="stable")
+    # Small integers are sorted by radix: much cheaper than a sort by two keys.
+    order = order[np.argsort(cell[order].astype(np.uint16), kind="stable")]
+    sorted_cell = cell[order]
+    starts = np.flatnonzero(np.r_[True, sorted_cell[1:] != sorted_cell[:-1]]) if len(order) else order
+    lengths = np.diff(np.r_[starts, len(order)])
+    rank = np.arange(len(order)) - np.repeat(starts, lengths)
+    # Whole rounds until there are enough, then the best of the last round.
+    rounds = np.cumsum(np.bincount(rank, minlength=1))
+    enough = rank <= np.searchsorted(rounds, count)
+    order, rank = order[enough], rank[enough]
+    return np.asarray(order[np.lexsort((quality[order], rank))][:count])
