@@ -117,10 +117,13 @@ class MotionPriorConfig:
 class Config:
     """Everything the odometry core can be told."""
 
-    matcher: str = setting("classic", "Who matches images.", choices=("classic", "flowformer"))
+    matcher: str = setting("classic", "Who matches images.", choices=("classic", "lite", "flowformer"))
     device: str = setting("auto", "Where networks run: auto (CUDA when present), cpu, cuda or cuda:N.")
     solver: str = setting(
         "lm", "lm: our Levenberg-Marquardt; pypose: PyPose's, as in the paper.", choices=("lm", "pypose")
+    )
+    pipelined: bool = setting(
+        False, "Match the next frame while this one is optimized: faster, one frame late (flowformer, onnx)."
     )
     seed: int = setting(0, "Seed of everything random (the random selector).", low=0, high=2**31 - 1)
     classic: ClassicConfig = section(ClassicConfig)

@@ -106,6 +106,10 @@ class StereoOdometry:
         estimate.timings["total"] = time.perf_counter() - started
         return estimate
 
+    def flush(self) -> Estimate | None:
+        """Nothing waits here; `PipelinedOdometry` has a last frame to hand out."""
+        return None
+
     def _track(self, frame: StereoFrame) -> Estimate:
         trouble = find_trouble(frame, self._last.frame if self._last else None)
         reference = self._reference

@@ -62,6 +62,9 @@ class NoisyOdometry:
         self._index = -1
         self._pose, self._pose_covariance = np.eye(4), np.zeros((6, 6))
 
+    def flush(self) -> None:
+        """Nothing waits."""
+
     def track(self, frame: StereoFrame) -> Estimate:
         self._index += 1
         if self._index == 0:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from macvo_ros.estimate import Estimate
 from macvo_ros.frame import StereoFrame
 from macvo_ros.odometry import StereoOdometry
+from macvo_ros.pipeline import PipelinedOdometry
 from macvo_ros.se3 import skew
 
 Float64 = npt.NDArray[np.float64]
@@ -22,13 +23,21 @@ class CameraTracker:
     odometry: set up with base_from_camera. on_estimate: called with each estimate of the base frame.
     """
 
-    def __init__(self, odometry: StereoOdometry, on_estimate: Callable[[Estimate], None]) -> None:
+    def __init__(self, odometry: StereoOdometry | PipelinedOdometry, on_estimate: Callable[[Estimate], None]) -> None:
         self._odometry = odometry
         self._on_estimate = on_estimate
 
-    def track(self, frame: StereoFrame) -> Estimate:
+    def track(self, frame: StereoFrame) -> Estimate | None:
         """The estimate with the pose of the left camera in odom, and its covariance at the camera."""
-        estimate = self._odometry.track(frame)
+        return self._seen(self._odometry.track(frame))
+
+    def flush(self) -> Estimate | None:
+        """The estimate of a last frame that waits, if the odometry is pipelined."""
+        return self._seen(self._odometry.flush())
+
+    def _seen(self, estimate: Estimate | None) -> Estimate | None:
+        if estimate is None:
+            return None
         self._on_estimate(estimate)
         return camera_estimate(estimate, self._odometry.base_from_camera)
 

@@ -153,7 +153,7 @@ def _track(
     from macvo_ros.evaluation.metrics import evaluate
     from macvo_ros.evaluation.report import Evaluation
     from macvo_ros.evaluation.runner import run_sequence
-    from macvo_ros.odometry import StereoOdometry
+    from macvo_ros.pipeline import make_odometry
 
     with ExitStack() as stack:
         writer = None
@@ -164,7 +164,7 @@ def _track(
                 camera_frame=sequence.frame_id or "left_camera",
                 raw_from_rectified=None if sequence.input.rectifier is None else sequence.input.raw_from_rectified,
             )
-        odometry = StereoOdometry(config, base_from_camera)
+        odometry = make_odometry(config, base_from_camera)
         tracker = CameraTracker(odometry, writer.write if writer is not None else lambda estimate: None)
         result = run_sequence(sequence, tracker)
         if writer is not None:

@@ -45,9 +45,9 @@ def run_and_measure(sequence: Sequence, config: Config) -> Evaluation:
     from macvo_ros.evaluation.metrics import evaluate
     from macvo_ros.evaluation.report import Evaluation
     from macvo_ros.evaluation.runner import run_sequence
-    from macvo_ros.odometry import StereoOdometry
+    from macvo_ros.pipeline import make_odometry
 
-    result = run_sequence(sequence, StereoOdometry(config))
+    result = run_sequence(sequence, make_odometry(config))
     if sequence.ground_truth is None or len(sequence) < 2:
         return Evaluation(sequence, result, config)
     metrics, errors = evaluate(result, sequence.ground_truth)

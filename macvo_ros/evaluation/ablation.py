@@ -41,7 +41,7 @@ VARIANTS = (
 
 def run_ablation(sequence: Sequence, config: Config, ours: Metrics | None = None) -> dict[str, Metrics]:
     """Run every variant over a sequence with ground truth; `ours` saves a run already made of the last one."""
-    from macvo_ros.odometry import StereoOdometry
+    from macvo_ros.pipeline import make_odometry
 
     assert sequence.ground_truth is not None
     results = {}
@@ -50,7 +50,7 @@ def run_ablation(sequence: Sequence, config: Config, ours: Metrics | None = None
             results[variant.name] = ours
             continue
         title = f"{number_}/{len(VARIANTS)} {variant.name}"
-        run = run_sequence(sequence, StereoOdometry(variant.applied(config)), title=title)
+        run = run_sequence(sequence, make_odometry(variant.applied(config)), title=title)
         results[variant.name], _ = evaluate(run, sequence.ground_truth)
     return results
 

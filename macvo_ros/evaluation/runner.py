@@ -6,8 +6,10 @@ import contextlib
 import queue
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from time import perf_counter
 from typing import Protocol
 
@@ -25,9 +27,11 @@ STAGES = ("match", "select", "covariance", "pose")
 
 
 class Tracker(Protocol):
-    """What a run needs of an odometry; `macvo_ros.odometry.StereoOdometry` is one."""
+    """What a run needs of an odometry; `StereoOdometry` and, one frame late, `PipelinedOdometry` are ones."""
 
-    def track(self, frame: StereoFrame) -> Estimate: ...
+    def track(self, frame: StereoFrame) -> Estimate | None: ...
+
+    def flush(self) -> Estimate | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +90,8 @@ def run_sequence(sequence: Sequence, odometry: Tracker, *, title: str = "", prog
     )
     with bar, contextlib.closing(read_ahead(sequence)) as frames:
         previous = np.eye(4)
-        for index, frame in enumerate(frames):
-            start = perf_counter()
-            estimate = odometry.track(frame)
-            run.seconds[index] = perf_counter() - start
+        for index, (estimate, seconds) in enumerate(_estimates(frames, odometry)):
+            run.seconds[index] = seconds
             _record(run, index, estimate, previous)
             previous = estimate.pose
             if estimate.status not in (Status.TRACKING, Status.INITIALIZING):
@@ -97,6 +99,16 @@ def run_sequence(sequence: Sequence, odometry: Tracker, *, title: str = "", prog
             snapshots.offer(index, estimate)
             bar.update()
     return Run(**{**vars(run), "reasons": tuple(reasons), "snapshots": snapshots.kept()})
+
+
+def _estimates(frames: Iterable[StereoFrame], odometry: Tracker) -> Iterator[tuple[Estimate, float]]:
+    """The estimate of every frame, in order, and the seconds it took to get."""
+    steps: Iterable[Callable[[], Estimate | None]] = (partial(odometry.track, frame) for frame in frames)
+    for step in chain(steps, [odometry.flush]):
+        start = perf_counter()
+        estimate = step()
+        if estimate is not None:
+            yield estimate, perf_counter() - start
 
 
 def read_ahead(sequence: Sequence, depth: int = 2) -> Generator[StereoFrame, None, None]:

@@ -45,6 +45,7 @@ class ClassicMatcher:
 
     def __init__(self, config: ClassicConfig) -> None:
         self.device = torch.device("cpu")
+        self.uses_prediction = config.seeded
         self._config = config
         self._dis = cv2.DISOpticalFlow.create(_PRESETS[config.preset])
         self._size: tuple[int, ...] | None = None

@@ -59,7 +59,7 @@ class Evidence:
         out += self.patch2 * np.float32(c.patch**2)
         out += self.bend2 * np.float32(c.bend**2)
         out += np.float32(c.floor**2)
-        return out
+        return np.asarray(out)
 
 
 def match_evidence(source: Grey, target: Grey, flow: Float32, backward: Float32) -> Evidence:

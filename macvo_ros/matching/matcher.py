@@ -78,6 +78,8 @@ class Matcher(Protocol):
     """
 
     device: torch.device
+    uses_prediction: bool
+    """Whether the result depends on the predicted motion (then it cannot be computed ahead of it)."""
     disparity_correlation: ErrorCorrelation
     """How the errors of neighbouring pixels' disparities are related."""
     flow_correlation: ErrorCorrelation
@@ -114,8 +116,12 @@ def make_matcher(config: Config) -> Matcher:
         from macvo_ros.matching.classic import ClassicMatcher
 
         return ClassicMatcher(config.classic)
+    if config.matcher == "lite":
+        from macvo_ros.matching.lite.matcher import LiteMatcher
+
+        return LiteMatcher()
     if config.matcher == "flowformer":
         from macvo_ros.matching.flowformer.choice import make_flowformer
 
         return make_flowformer(config)
-    raise ConfigError(f"matcher: expected classic or flowformer, got {config.matcher!r}")
+    raise ConfigError(f"matcher: expected classic, lite or flowformer, got {config.matcher!r}")

@@ -47,6 +47,7 @@ class FlowFormerMatcher:
     On CUDA both pairs run as one batch, on a CPU one after the other (half the memory, same speed).
     """
 
+    uses_prediction = False
     disparity_correlation = CORRELATION
     flow_correlation = CORRELATION
 

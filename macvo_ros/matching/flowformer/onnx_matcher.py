@@ -57,6 +57,7 @@ def open_session(path: Path, provider: str) -> Any:
 class FlowFormerOnnxMatcher:
     """Runs an exported FlowFormerCov; images are resized to the size of a network exported with a fixed one."""
 
+    uses_prediction = False
     disparity_correlation = CORRELATION
     flow_correlation = CORRELATION
 

@@ -1,0 +1,112 @@
+"""Matching of the next frame while this one is optimized (the paper's multi-process row), with the same poses.
+
+`PipelinedOdometry.track` hands back the estimate of the frame *before*: one frame of latency for the time of the
+shorter of the two stages. Poses are those of `StereoOdometry` to the bit: a match made ahead is used only for the very
+pair of frames it was made for, and only by matchers that do not look at the predicted motion.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.config import Config
+from macvo_ros.errors import ConfigError
+from macvo_ros.estimate import Estimate
+from macvo_ros.frame import StereoFrame
+from macvo_ros.matching.matcher import Match, Matcher, PointMatches, Prediction, make_matcher
+from macvo_ros.odometry import StereoOdometry
+
+
+class MatchAhead:
+    """A matcher that can be told which pair will be asked for next, and works on it in a thread of its own."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        self.device = matcher.device
+        self.uses_prediction = matcher.uses_prediction
+        self.disparity_correlation = matcher.disparity_correlation
+        self.flow_correlation = matcher.flow_correlation
+        self._matcher = matcher
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="macvo matching")
+        self._prepared: list[tuple[StereoFrame | None, StereoFrame, Future[Match]]] = []
+
+    def prepare(self, reference: StereoFrame | None, current: StereoFrame) -> None:
+        """Start to match a pair that will probably be asked for; only the last two preparations are kept."""
+        future = self._thread.submit(self._matcher.match, reference, current)
+        self._prepared = [*self._prepared[-1:], (reference, current, future)]
+
+    def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
+        """The prepared match if it was made for this pair, else a new one, after whatever is under way."""
+        for prepared_reference, prepared_current, future in self._prepared:
+            if prepared_reference is reference and prepared_current is current:
+                return future.result()
+        return self._thread.submit(self._matcher.match, reference, current, prediction).result()
+
+    def refine(
+        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
+    ) -> PointMatches:
+        """See `Matcher.refine`."""
+        return self._matcher.refine(reference, reference_match, current, match, points)
+
+    def reset(self) -> None:
+        """Forget cached frames; a match under way is finished first."""
+        self._prepared = []
+        self._thread.submit(self._matcher.reset).result()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+
+class PipelinedOdometry:
+    """`StereoOdometry` one frame late and faster: for networks, where matching takes most of the time."""
+
+    def __init__(
+        self,
+        config: Config | None = None,
+        base_from_camera: npt.NDArray[np.float64] | None = None,
+        matcher: Matcher | None = None,
+    ) -> None:
+        """See `StereoOdometry`."""
+        config = config or Config()
+        matcher = matcher or make_matcher(config)
+        if matcher.uses_prediction:
+            raise ConfigError(
+                f"pipelined: the {config.matcher} matcher starts from the predicted motion, which is not known ahead; "
+                "set pipelined to false, or classic.seeded to false"
+            )
+        self._ahead = MatchAhead(matcher)
+        self._odometry = StereoOdometry(config, base_from_camera, self._ahead)
+        self.base_from_camera = self._odometry.base_from_camera
+        self._waiting: StereoFrame | None = None
+
+    def track(self, frame: StereoFrame) -> Estimate | None:
+        """Take a frame; returns the estimate of the frame before it (see `Estimate.frame`), None for the first."""
+        waiting, self._waiting = self._waiting, frame
+        self._ahead.prepare(waiting, frame)
+        return None if waiting is None else self._odometry.track(waiting)
+
+    def flush(self) -> Estimate | None:
+        """The estimate of the last frame, which no further one has pushed out."""
+        waiting, self._waiting = self._waiting, None
+        return None if waiting is None else self._odometry.track(waiting)
+
+    def reset(
+        self, pose: npt.NDArray[np.float64] | None = None, covariance: npt.NDArray[np.float64] | None = None
+    ) -> None:
+        """See `StereoOdometry.reset`; a frame that waits is forgotten."""
+        self._waiting = None
+        self._odometry.reset(pose, covariance)
+
+    def close(self) -> None:
+        """End the matching thread."""
+        self._ahead.close()
+
+
+def make_odometry(
+    config: Config, base_from_camera: npt.NDArray[np.float64] | None = None
+) -> StereoOdometry | PipelinedOdometry:
+    """The odometry that the configuration asks for."""
+    return (PipelinedOdometry if config.pipelined else StereoOdometry)(config, base_from_camera)
