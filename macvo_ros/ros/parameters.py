@@ -51,6 +51,12 @@ class NodeConfig(Config):
         "gap; reset: from the origin.",
         choices=("continue", "reset"),
     )
+    niceness: int = setting(
+        5,
+        "Niceness of the tracking thread: receiving goes first, so that overload drops pairs, not packets.",
+        low=0,
+        high=19,
+    )
     watchdog: float = setting(5.0, "Explain a silence after this long, seconds.", low=0.2, high=3600.0)
     path_poses: int = setting(1000, "Poses in ~/path at most.", low=1, high=100000)
     map_frames: int = setting(30, "Frames whose points are in ~/map.", low=1, high=1000)

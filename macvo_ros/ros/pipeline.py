@@ -66,7 +66,7 @@ class Pipeline:
     def start(self) -> None:
         """Subscribe and begin to track."""
         self._counters.last_tracked = time.monotonic()
-        self._worker = Worker(self._tracking, self._counters, self._publish, self._refusals.say)
+        self._worker = Worker(self._tracking, self._counters, self._publish, self._refusals.say, self._config.niceness)
         self._worker.start()
         self._inputs = StereoInputs(self._node, self._config, self._counters, self._worker.put, self._refuse)
         self._inputs.paused = self._paused

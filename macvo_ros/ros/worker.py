@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import traceback
@@ -22,8 +23,13 @@ class Worker:
         counters: Counters,
         publish: Callable[[StereoMessages, Tracked], None],
         refused: Callable[[str, str], None],
+        niceness: int = 0,
     ) -> None:
-        """publish: called with every tracked pair. refused: called with kind and reason of every refused one."""
+        """publish: called with every tracked pair. refused: called with kind and reason of every refused one.
+
+        niceness: added to that of the process, for this thread and those it starts (OpenCV's and torch's).
+        """
+        self._niceness = niceness
         self._tracking, self._counters = tracking, counters
         self._publish, self._refused = publish, refused
         self._mailbox: Mailbox[StereoMessages] = Mailbox(lambda pair: counters.add(dropped=1))
@@ -45,6 +51,7 @@ class Worker:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        lower_priority(self._niceness)
         while (pair := self._mailbox.take()) is not None:
             pair.taken.append(time.monotonic())
             try:
@@ -77,3 +84,12 @@ class Worker:
     def _refuse(self, kind: str, reason: str) -> None:
         self._counters.refuse(kind, reason.splitlines()[0])
         self._refused(kind, reason)
+
+
+def lower_priority(niceness: int) -> None:
+    """Let the other threads of this process go first when the processor is short (Linux: niceness is per thread)."""
+    try:
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, os.getpriority(os.PRIO_PROCESS, thread) + niceness)
+    except (AttributeError, OSError):
+        pass  # another system; it only matters under overload
