@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -24,6 +23,8 @@ _RADIUS = 7
 _ITERATIONS = 5
 _MAX_SHIFT = 1.0
 """A refinement further than this from the dense match is not one, pixels."""
+_CONVERGED = 2e-3
+"""A step below this is the last one of a keypoint, pixels."""
 _READ_NOISE = 1.0
 _RIDGE = 1.0
 
@@ -62,35 +63,41 @@ def refine_matches(source: Grey, target: Grey, dense: Float32, pixel: Float64, a
     axes: 2 for flow; 1 for stereo, where dense is the horizontal displacement (minus the disparity).
     """
     offsets, window = _patch()
-    source, target = source.astype(np.float32), target.astype(np.float32)
-    at = pixel.astype(np.float32)[:, None, :] + offsets  # (N, P, 2)
-    template = _read(source, at)
+    at = pixel.astype(np.float32)
+    count = len(pixel)
+    template = _window(source, at).reshape(count, -1)
     # Central differences of the interpolated image: the derivative of what is compared.
     half = np.float32(0.5)
     gradients = [
-        _read(source, at + half * step) - _read(source, at - half * step) for step in np.eye(2, dtype=np.float32)[:axes]
+        (_window(source, at + half * step) - _window(source, at - half * step)).reshape(count, -1)
+        for step in np.eye(2, dtype=np.float32)[:axes]
     ]
     centred = template - (template @ window)[:, None]
-    basis = np.stack([*gradients, centred, np.ones_like(template)], axis=-1)  # (N, P, axes + 2)
-    weighted = basis * window[None, :, None]
-    normal = basis.transpose(0, 2, 1) @ weighted
+    basis = np.stack([*gradients, centred, np.ones_like(template)], axis=1)  # (N, axes + 2, P)
+    weighted = basis * window
+    normal = weighted @ basis.transpose(0, 2, 1)
     ridge = np.array([_RIDGE / len(offsets)] * axes + [1e-3, 0.0], np.float32)
     solver = np.linalg.inv(normal.astype(np.float64) + np.diag(ridge)).astype(np.float32)
-    project = solver @ weighted.transpose(0, 2, 1)  # (N, axes + 2, P)
+    project = solver @ weighted  # (N, axes + 2, P)
 
-    warped = at.copy()
-    warped[..., :axes] += np.stack([_read(dense[..., a], at) for a in range(axes)], axis=-1)
-    shift = np.zeros((len(pixel), axes), np.float32)
+    positions = [at[:, axis, None] + offsets[:, axis] for axis in range(2)]  # of the patch in the target, (N, P) each
+    for axis in range(axes):
+        positions[axis] += _window(dense[..., axis], at).reshape(count, -1)
+    values = np.ascontiguousarray(target, dtype=np.float32)
+    shift = np.zeros((count, 2), np.float32)
+    error, solution = np.zeros_like(template), np.zeros((count, axes + 2), np.float32)
+    active = np.arange(count)
     for _ in range(_ITERATIONS):
-        moved = warped.copy()
-        moved[..., :axes] += shift[:, None, :]
-        error = _read(target, moved) - template
-        solution = (project @ error[..., None])[..., 0]
-        step = np.clip(solution[:, :axes], -0.5, 0.5)
-        shift -= step
-        if float(np.abs(step).max(initial=0.0)) < 2e-3:
+        moved = [positions[axis][active] + shift[active, axis, None] for axis in range(2)]
+        error[active] = _read(values, *moved) - template[active]
+        solution[active] = (project[active] @ error[active][..., None])[..., 0]
+        step = np.clip(solution[active, :axes], -0.5, 0.5)
+        shift[active, :axes] -= step
+        active = active[np.abs(step).max(axis=1) >= _CONVERGED]
+        if not len(active):
             break
-    residual = error - (basis @ solution[..., None])[..., 0]
+    shift = shift[:, :axes]
+    residual = error - (solution[:, None, :] @ basis)[:, 0]
     noise2 = (residual**2) @ window + np.float32(_READ_NOISE**2)
     # Effective number of samples of the weighted patch.
     samples = float(window.sum() ** 2 / (window**2).sum())
@@ -111,17 +118,42 @@ def _likeness(a: Float32, b: Float32, window: Float32) -> Float64:
     return np.asarray((a * b) @ window / np.sqrt((a * a) @ window * ((b * b) @ window) + 1e-6), dtype=np.float64)
 
 
-def _read(image: npt.NDArray[Any], at: Float32) -> Float32:
-    """(N, P) bilinear reads of an (H, W) image at (N, P, 2) pixels; outside is the edge.
+def _window(image: npt.NDArray[Any], at: Float32) -> Float32:
+    """(N, S, S) the patches of an (H, W) image around (N, 2) pixels, interpolated; outside is the edge."""
+    height, width = image.shape
+    side = np.arange(-_RADIUS, _RADIUS + 2)
+    whole = np.floor(at).astype(np.int64)
+    fraction = (at - whole).astype(np.float32)
+    rows = np.clip(whole[:, 1, None] + side[: None if fraction[:, 1].any() else -1], 0, height - 1)
+    columns = np.clip(whole[:, 0, None] + side[: None if fraction[:, 0].any() else -1], 0, width - 1)
+    values: Float32 = image[rows[:, :, None], columns[:, None, :]].astype(np.float32)
+    if rows.shape[1] == len(side):
+        values = values[:, :-1] + fraction[:, 1, None, None] * (values[:, 1:] - values[:, :-1])
+    if columns.shape[1] == len(side):
+        values = values[:, :, :-1] + fraction[:, 0, None, None] * (values[:, :, 1:] - values[:, :, :-1])
+    return values
+
+
+def _read(image: Float32, u: Float32, v: Float32) -> Float32:
+    """Bilinear reads of an (H, W) image at pixels (u, v) of any shape; outside is the edge.
 
     Not cv2.remap: OpenCV 4 rounds positions to 1/32 pixel there, which is more than the errors refined here.
     """
     height, width = image.shape
-    scale = np.array([2.0 / max(width - 1, 1), 2.0 / max(height - 1, 1)], np.float32)
-    grid = torch.from_numpy(at * scale - np.float32(1.0))[None]
-    source = torch.from_numpy(np.ascontiguousarray(image, dtype=np.float32))[None, None]
-    read = torch.nn.functional.grid_sample(source, grid, "bilinear", "border", align_corners=True)
-    return np.asarray(read[0, 0].numpy())
+    u, v = np.clip(u, 0, width - 1), np.clip(v, 0, height - 1)
+    column, row = u.astype(np.int32), v.astype(np.int32)
+    np.minimum(column, max(width - 2, 0), out=column)
+    np.minimum(row, max(height - 2, 0), out=row)
+    u -= column
+    v -= row
+    index = row * width + column
+    right, down = min(1, width - 1), min(1, height - 1) * width
+    flat = image.ravel()
+    upper, lower = flat.take(index), flat.take(index + down)
+    upper += u * (flat.take(index + right) - upper)
+    lower += u * (flat.take(index + (down + right)) - lower)
+    upper += v * (lower - upper)
+    return upper
 
 
 @lru_cache(maxsize=1)
