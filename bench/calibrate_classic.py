@@ -141,11 +141,11 @@ def main() -> None:
             print(f"{kind:8s}{name:7s} {np.array2string(coefficients, precision=4)}  {quality}")
         curve = curves[name][0] / np.maximum(curves[name][1], 1)
         middle = np.sqrt(edges[1:] * edges[:-1])
-        share, length = _fit_exponential(middle, curve)
+        share, length = fit_exponential(middle, curve)
         print(f"correlation {name}: share {share:.3f}, length {length:.1f} px;  curve {np.round(curve, 3)}")
 
 
-def _fit_exponential(distance: np.ndarray, curve: np.ndarray) -> tuple[float, float]:
+def fit_exponential(distance: np.ndarray, curve: np.ndarray) -> tuple[float, float]:
     """Share and length of the near part; what remains further off is the calibration's, modelled on its own."""
     near = distance < FAR
 

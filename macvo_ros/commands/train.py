@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from macvo_ros.commands import _train_lite
+
 if TYPE_CHECKING:
     from macvo_ros.training.loop import TrainingSettings
 
@@ -31,6 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_training_options(flowformer, steps=120_000, batch=6, size=(640, 480), learning_rate=12.5e-5)
     flowformer.set_defaults(run=run_flowformer)
+    _train_lite.add_parser(networks)
 
 
 def add_training_options(

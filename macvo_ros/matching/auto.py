@@ -1,0 +1,26 @@
+"""Which matcher `matcher: auto` stands for on this machine."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+
+from macvo_ros.config import Config
+
+_log = logging.getLogger(__name__)
+
+
+def choose_matcher(config: Config) -> str:
+    """`flowformer` where there are a CUDA device and a checkpoint for it, else `lite`; logs which and why."""
+    cuda = torch.cuda.is_available() and config.device != "cpu"
+    if cuda and config.flowformer.weights:
+        name, why = "flowformer", "there are a CUDA device and flowformer.weights"
+    elif cuda:
+        name, why = "lite", "flowformer.weights names no checkpoint"
+    elif torch.cuda.is_available():
+        name, why = "lite", "device is cpu"
+    else:
+        name, why = "lite", "there is no CUDA device"
+    _log.info("matcher auto: %s, because %s", name, why)
+    return name

@@ -1,0 +1,178 @@
+"""What the network of `lite` sees of a match: images at half, everything else at a quarter of the resolution.
+
+All channels are compressed to about -3 .. 3, so that the network needs no statistics of its training data.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.camera import StereoCamera
+from macvo_ros.frame import Image
+from macvo_ros.matching.lite.rigid_departure import rigid_departure
+
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+SCALE = 4
+"""Pixels per cell of the network's grid."""
+CHANNELS = (
+    "brightness", "fine_texture", "texture_u", "texture_v", "texture_uv", "residual", "residual_noise",
+    "gradient_residual", "bend_u", "bend_v", "bend_u_size", "bend_v_size", "crowding", "departure_u", "departure_v",
+    "inverse_depth", "margin", "temporal",
+)  # fmt: skip
+
+
+def grid_size(height: int, width: int) -> tuple[int, int]:
+    """Rows and columns of the network's grid; a remainder of up to three pixels is left out."""
+    return height // SCALE, width // SCALE
+
+
+class ImageFeatures:
+    """What of an image is computed once, whatever it is matched with."""
+
+    def __init__(self, grey: Image) -> None:
+        rows, columns = grid_size(*grey.shape)
+        self.grid = (rows, columns)
+        whole = grey[: rows * SCALE, : columns * SCALE]
+        half = cv2.resize(whole, (2 * columns, 2 * rows), interpolation=cv2.INTER_AREA)
+        self.half: Float32 = half.astype(np.float32)
+        self.gradient_u: Float32 = cv2.Scharr(half, cv2.CV_32F, 1, 0, scale=1 / 32)
+        self.gradient_v: Float32 = cv2.Scharr(half, cv2.CV_32F, 0, 1, scale=1 / 32)
+        self._texture: Float32 | None = None
+        self._grey = whole
+
+    def texture(self) -> Float32:
+        """(5, h, w) brightness, fine_texture, texture_u, texture_v, texture_uv."""
+        if self._texture is None:
+            back = cv2.resize(self.half, (self._grey.shape[1], self._grey.shape[0]), interpolation=cv2.INTER_NEAREST)
+            fine = self._cells(cv2.absdiff(back, self._grey.astype(np.float32)))
+            xx = self._cells(self.gradient_u * self.gradient_u)
+            yy = self._cells(self.gradient_v * self.gradient_v)
+            xy = self._cells(self.gradient_u * self.gradient_v)
+            self._texture = np.stack(
+                (
+                    self._cells(self.half) * np.float32(1 / 64) - np.float32(2),
+                    np.log(fine + np.float32(0.2)),
+                    np.float32(0.5) * np.log(xx + np.float32(0.05)),
+                    np.float32(0.5) * np.log(yy + np.float32(0.05)),
+                    xy / np.sqrt(xx * yy + np.float32(0.05)),
+                )
+            )
+        return self._texture
+
+    def _cells(self, image: Float32) -> Float32:
+        """Means over the cells of the grid."""
+        return np.asarray(cv2.resize(image, self.grid[::-1], interpolation=cv2.INTER_AREA), dtype=np.float32)
+
+
+def to_grid(dense: Float32) -> Float32:
+    """Means of a dense (H, W) or (H, W, C) map over the cells of the grid."""
+    rows, columns = grid_size(dense.shape[0], dense.shape[1])
+    whole = np.ascontiguousarray(dense[: rows * SCALE, : columns * SCALE])
+    return np.asarray(cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA), dtype=np.float32)
+
+
+def grid_camera(camera: StereoCamera) -> StereoCamera:
+    """The camera whose pixels are the cells of the grid."""
+    rows, columns = grid_size(camera.height, camera.width)
+    return camera.cropped(0, 0, columns * SCALE, rows * SCALE).resized(columns, rows)
+
+
+def stereo_features(left: ImageFeatures, right: ImageFeatures, flow: Float32, camera: StereoCamera) -> Float32:
+    """(C, h, w) channels of a match from left to right; flow: (h, w, 2) on the grid, in pixels of the image."""
+    departure = np.zeros_like(flow)
+    departure[..., 1] = flow[..., 1] - np.float32(np.median(flow[::2, ::2, 1]))
+    return _features(left, right, flow, departure, -flow[..., 0], camera, temporal=False)
+
+
+def temporal_features(
+    earlier: ImageFeatures,
+    current: ImageFeatures,
+    flow: Float32,
+    disparity: Float32,
+    camera: StereoCamera,
+    motion: Float64,
+) -> Float32:
+    """(C, h, w) channels of a match from the reference to the current image.
+
+    flow: (h, w, 2) and disparity: (h, w) of the reference, on the grid, in pixels of the image; camera: of the images;
+    motion: (4, 4) predicted pose of the current camera in the reference one.
+    """
+    cell = np.float32(1 / SCALE)
+    departure = rigid_departure(grid_camera(camera), disparity * cell, flow * cell, motion) * np.float32(SCALE)
+    return _features(earlier, current, flow, departure, disparity, camera, temporal=True)
+
+
+def _features(
+    source: ImageFeatures,
+    target: ImageFeatures,
+    flow: Float32,
+    departure: Float32,
+    disparity: Float32,
+    camera: StereoCamera,
+    *,
+    temporal: bool,
+) -> Float32:
+    rows, columns = source.grid
+    out = np.empty((len(CHANNELS), rows, columns), np.float32)
+    out[:5] = source.texture()
+
+    # The flow at half resolution, in pixels of it.
+    half_flow = cv2.resize(flow, (2 * columns, 2 * rows), interpolation=cv2.INTER_LINEAR)
+    position = half_flow * np.float32(0.5) + _pixels(2 * rows, 2 * columns)
+    warped, warped_u, warped_v = (
+        cv2.remap(image, position, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        for image in (target.half, target.gradient_u, target.gradient_v)
+    )
+    residual = warped - source.half
+    mean = _cells(residual, rows, columns)
+    wide_mean = cv2.blur(mean, (5, 5))
+    noise = cv2.blur(_cells(residual * residual, rows, columns), (3, 3)) - cv2.blur(mean, (3, 3)) ** 2
+    warped_u -= source.gradient_u
+    warped_v -= source.gradient_v
+    change = _cells(warped_u * warped_u + warped_v * warped_v, rows, columns)
+    out[5] = np.arcsinh((mean - wide_mean) * np.float32(0.5))
+    out[6] = np.float32(0.5) * np.log(np.maximum(noise, 0) + np.float32(0.1))
+    out[7] = np.float32(0.5) * np.log(change + np.float32(0.05))
+
+    bend = flow - cv2.blur(flow, (5, 5))
+    size = cv2.blur(bend * bend, (5, 5))
+    out[8:10] = np.arcsinh(np.float32(4) * bend).transpose(2, 0, 1)
+    out[10:12] = (np.float32(0.5) * np.log(size + np.float32(1e-3)) + np.float32(1)).transpose(2, 0, 1)
+
+    landing = flow * np.float32(1 / SCALE) + _pixels(rows, columns)
+    out[12] = _crowding(landing) - np.float32(1)
+    out[13:15] = np.arcsinh(np.float32(4) * departure).transpose(2, 0, 1)
+    out[15] = np.log(np.maximum(disparity - np.float32(camera.disparity_offset), 0) + np.float32(0.5)) - np.float32(2)
+    u, v = landing[..., 0], landing[..., 1]
+    inside = np.minimum(np.minimum(u, columns - 1 - u), np.minimum(v, rows - 1 - v))
+    out[16] = np.clip(inside * np.float32(0.25), -2, 2)
+    out[17] = 1.0 if temporal else -1.0
+    np.clip(out, -8, 8, out=out)
+    return out
+
+
+def _crowding(landing: Float32) -> Float32:
+    """How many cells come to lie where this one does, about 1 where nothing is hidden."""
+    rows, columns = landing.shape[:2]
+    u = np.clip(np.rint(landing[..., 0]), 0, columns - 1).astype(np.intp)
+    v = np.clip(np.rint(landing[..., 1]), 0, rows - 1).astype(np.intp)
+    index = v * columns + u
+    count = np.bincount(index.ravel(), minlength=rows * columns).astype(np.float32).reshape(rows, columns)
+    return np.asarray(np.minimum(cv2.blur(count, (3, 3)).ravel()[index], np.float32(4)), dtype=np.float32)
+
+
+def _cells(image: Float32, rows: int, columns: int) -> Float32:
+    return np.asarray(cv2.resize(image, (columns, rows), interpolation=cv2.INTER_AREA), dtype=np.float32)
+
+
+@lru_cache(maxsize=8)
+def _pixels(height: int, width: int) -> Float32:
+    """(H, W, 2) pixel coordinates (u, v)."""
+    u, v = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
+    return np.stack((u, v), axis=-1)

@@ -1,0 +1,238 @@
+"""The `lite` matcher: DIS flow at its fast preset, a compact network that predicts where it is wrong, and sub-pixel
+refinement at the keypoints. Real time on two CPU cores; the weights are in the package."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from macvo_ros.calibration_error import epipolar_variance
+from macvo_ros.camera import StereoCamera
+from macvo_ros.error_correlation import ErrorCorrelation
+from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.interpolation import bilinear
+from macvo_ros.matching.lite.features import (
+    SCALE,
+    ImageFeatures,
+    grid_camera,
+    stereo_features,
+    temporal_features,
+    to_grid,
+)
+from macvo_ros.matching.lite.network import LiteNetwork, load_network
+from macvo_ros.matching.matcher import Match, PointMatches, Prediction
+from macvo_ros.matching.patch_refinement import RefinedCoefficients, Refinement, refine_matches
+from macvo_ros.matching.rigid_flow import rigid_flow
+
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+_MIN_LIKENESS = 0.4
+"""Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
+
+# Fitted on rendered scenes apart from those of the training by bench/calibrate_lite.py.
+REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.5, dense=1.0)
+REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.5, dense=1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class LiteMatch(Match):
+    """Also the variances that matches will have once refined: (h, w) and (2, h, w) on the network's grid, pixels^2."""
+
+    refined_disparity_var: torch.Tensor | None = None
+    refined_flow_var: torch.Tensor | None = None
+
+
+@dataclass(eq=False)
+class _Side:
+    """Images of a frame, what the network sees of them, and its stereo match once it is known."""
+
+    frame: StereoFrame
+    left: Image
+    right: Image
+    left_features: ImageFeatures
+    right_features: ImageFeatures
+    to_right: Float32 | None = None
+    stereo: LiteMatch | None = None
+
+
+class LiteMatcher:
+    """Dense inverse search with a learned variance, on the CPU."""
+
+    disparity_correlation = ErrorCorrelation(share=0.4, length=9.0)
+    flow_correlation = ErrorCorrelation(share=0.5, length=6.0)
+    uses_prediction = True
+
+    def __init__(self, network: LiteNetwork | None = None) -> None:
+        self.device = torch.device("cpu")
+        self._network = network or load_network()
+        self._sides: dict[int, _Side] = {}
+        self._dis: tuple[tuple[int, ...], cv2.DISOpticalFlow] | None = None
+
+    def reset(self) -> None:
+        """Forget earlier frames."""
+        self._sides.clear()
+
+    def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
+        """See `Matcher.match`. The prediction seeds the flow; the stereo match of a frame is computed once."""
+        keep = {id(frame) for frame in (reference, current) if frame is not None}
+        self._sides = {key: side for key, side in self._sides.items() if key in keep}
+        side = self._side(current)
+        evidence = []
+        if side.stereo is None:
+            side.to_right = self.dense_flow(side.left, side.right)
+            coarse = to_grid(side.to_right)
+            evidence.append(stereo_features(side.left_features, side.right_features, coarse, current.camera))
+        flow: Float32 | None = None
+        if reference is not None:
+            earlier = self._side(reference)
+            motion = np.eye(4) if prediction is None else prediction.motion
+            disparity = self._disparity(earlier) if prediction is None else prediction.disparity.numpy()
+            coarse_disparity = to_grid(disparity)
+            seed = None if prediction is None else seed_flow(current.camera, coarse_disparity, motion)
+            flow = self.dense_flow(earlier.left, side.left, seed)
+            evidence.append(
+                temporal_features(
+                    earlier.left_features, side.left_features, to_grid(flow), coarse_disparity, current.camera, motion
+                )
+            )
+        variances = self.variances(np.stack(evidence)) if evidence else np.empty((0, 4, 1, 1), np.float32)
+        if side.stereo is None:
+            assert side.to_right is not None
+            side.stereo = _stereo_match(side.to_right, variances[0], current.camera)
+        if flow is None:
+            return side.stereo
+        height, width = flow.shape[:2]
+        return replace(
+            side.stereo,
+            flow=torch.from_numpy(np.ascontiguousarray(flow.transpose(2, 0, 1))),
+            flow_var=torch.from_numpy(np.stack([_full_size(v, height, width) for v in variances[-1, :2]])),
+            refined_flow_var=torch.from_numpy(np.ascontiguousarray(variances[-1, 2:])),
+        )
+
+    def refine(
+        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
+    ) -> PointMatches:
+        """Sub-pixel refinement of the three matches behind each keypoint, with the variance learned for it.
+
+        Keypoints whose patches do not look alike are left out: a dense match follows its seed even into noise.
+        """
+        assert isinstance(reference_match, LiteMatch)
+        assert isinstance(match, LiteMatch)
+        assert match.flow is not None
+        assert match.refined_flow_var is not None
+        before, now = self._side(reference), self._side(current)
+        dense = match.flow.numpy().transpose(1, 2, 0)
+        flow = refine_matches(before.left, now.left, dense, points.pixel, axes=2)
+        matched = points.pixel + points.flow + flow.shift
+        first = refine_matches(before.left, before.right, _to_right(reference_match), points.pixel, axes=1)
+        second = refine_matches(now.left, now.right, _to_right(match), matched, axes=1)
+        alike = np.minimum(np.minimum(flow.likeness, first.likeness), second.likeness) > _MIN_LIKENESS
+        return PointMatches(
+            pixel=points.pixel,
+            disparity=points.disparity - first.shift[:, 0],
+            disparity_var=_refined_disparity_var(reference_match, points.pixel, points.disparity_var, first),
+            flow=points.flow + flow.shift,
+            flow_var=refined_variance(
+                REFINED_FLOW_VARIANCE, tuple(match.refined_flow_var), points.pixel, points.flow_var, flow
+            ),
+            matched_disparity=points.matched_disparity - second.shift[:, 0],
+            matched_disparity_var=_refined_disparity_var(match, matched, points.matched_disparity_var, second),
+        ).subset(alike)
+
+    def dense_flow(self, source: Image, target: Image, seed: Float32 | None = None) -> Float32:
+        """(H, W, 2) flow between two grey images, started from a seed of the same shape (which is overwritten)."""
+        if self._dis is None or self._dis[0] != source.shape:
+            # OpenCV's DIS crashes when, after a seeded call, the image size changes: each size has its own.
+            self._dis = (source.shape, cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST))
+        return np.asarray(self._dis[1].calc(source, target, seed), dtype=np.float32)
+
+    def greys(self, frame: StereoFrame) -> tuple[Image, Image]:
+        """Grey (left, right) of a frame, kept while it is the reference or the current one."""
+        side = self._side(frame)
+        return side.left, side.right
+
+    @torch.inference_mode()
+    def variances(self, evidence: Float32) -> Float32:
+        """(B, C, h, w) evidence to (B, 4, h, w) variances (`network.OUTPUTS`), pixels^2."""
+        rows, columns = evidence.shape[-2:]
+        even = np.pad(evidence, ((0, 0), (0, 0), (0, rows % 2), (0, columns % 2)), mode="edge")
+        log_sigma = self._network(torch.from_numpy(even).to(memory_format=torch.channels_last))
+        return np.asarray(torch.exp(2 * log_sigma)[:, :, :rows, :columns].contiguous().numpy())
+
+    def _side(self, frame: StereoFrame) -> _Side:
+        side = self._sides.get(id(frame))
+        if side is None:
+            left, right = _grey(frame.left), _grey(frame.right)
+            side = self._sides[id(frame)] = _Side(frame, left, right, ImageFeatures(left), ImageFeatures(right))
+        return side
+
+    def _disparity(self, side: _Side) -> Float32:
+        if side.to_right is None:
+            side.to_right = self.dense_flow(side.left, side.right)
+        return np.ascontiguousarray(-side.to_right[..., 0])
+
+
+def seed_flow(camera: StereoCamera, disparity: Float32, motion: Float64) -> Float32:
+    """(H, W, 2) flow under a (4, 4) motion from the (h, w) disparity on the grid, pixels of the image.
+
+    DIS at its fast preset searches at a quarter of the resolution, so nothing finer is asked for.
+    """
+    coarse = rigid_flow(grid_camera(camera), disparity * np.float32(1 / SCALE), motion) * np.float32(SCALE)
+    return _full_size(coarse, camera.height, camera.width)
+
+
+def refined_variance(
+    coefficients: RefinedCoefficients,
+    learned: tuple[torch.Tensor, ...],
+    pixel: Float64,
+    dense_var: Float64,
+    refinement: Refinement,
+) -> Float64:
+    """(N, A) variance of refined matches at (N, 2) pixels.
+
+    learned: A maps (h, w) on the network's grid, variance after refinement; dense_var: (N, A) before it.
+    """
+    at = (pixel - (SCALE - 1) / 2) / SCALE
+    variance = coefficients.variance(bilinear(learned, at).T, refinement)
+    return np.where(refinement.ok[:, None], variance, dense_var)
+
+
+def _refined_disparity_var(match: LiteMatch, pixel: Float64, dense_var: Float64, refinement: Refinement) -> Float64:
+    assert match.refined_disparity_var is not None
+    learned = (match.refined_disparity_var,)
+    return refined_variance(REFINED_STEREO_VARIANCE, learned, pixel, dense_var[:, None], refinement)[:, 0]
+
+
+def _stereo_match(to_right: Float32, variance: Float32, camera: StereoCamera) -> LiteMatch:
+    """to_right: (H, W, 2) flow from left to right; variance: (4, h, w) of the network."""
+    vertical_var = _full_size(variance[1], camera.height, camera.width)
+    return LiteMatch(
+        disparity=torch.from_numpy(np.ascontiguousarray(-to_right[..., 0])),
+        disparity_var=torch.from_numpy(_full_size(variance[0], camera.height, camera.width)),
+        epipolar_var=epipolar_variance(to_right[..., 1], vertical_var),
+        refined_disparity_var=torch.from_numpy(np.ascontiguousarray(variance[2])),
+    )
+
+
+def _to_right(match: Match) -> Float32:
+    return np.negative(match.disparity.numpy())[..., None]
+
+
+def _full_size(coarse: Float32, height: int, width: int) -> Float32:
+    """A (h, w) or (h, w, C) map of the grid at all pixels of the image; beyond the grid its edge is repeated."""
+    rows, columns = coarse.shape[:2]
+    full = cv2.resize(coarse, (columns * SCALE, rows * SCALE), interpolation=cv2.INTER_LINEAR)
+    if full.shape[:2] != (height, width):
+        full = cv2.copyMakeBorder(
+            full, 0, height - full.shape[0], 0, width - full.shape[1], borderType=cv2.BORDER_REPLICATE
+        )
+    return np.asarray(full, dtype=np.float32)
+
+
+def _grey(image: Image) -> Image:
+    return image if image.ndim == 2 else np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))

@@ -1,0 +1,132 @@
+"""Samples to train `lite` on: evidence about the matches of rendered clips, and how wrong they really were.
+
+The matches are those of the matcher itself, so the network learns the errors that it will have to answer for.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from tqdm import tqdm
+
+from macvo_ros.atomic_write import atomic_write
+from macvo_ros.matching.lite.features import ImageFeatures, stereo_features, temporal_features, to_grid
+from macvo_ros.matching.lite.matcher import LiteMatcher, seed_flow
+from macvo_ros.matching.lite.network import LiteNetwork
+from macvo_ros.matching.patch_refinement import refine_matches
+from macvo_ros.se3 import exp_so3, transform
+from macvo_ros.training.flow_pairs import FlowPair
+from macvo_ros.training.lite_scenes import Clip
+
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+_REFINED_POINTS = 600
+_BORDER = 12
+_LARGEST_FLOW = 400.0
+
+
+class LiteSamples:
+    """Implements `FlowPairs`, on the network's grid: `first` is the evidence (C, h, w), `flow` the error of the dense
+    match (2, h, w), `second` that of the refined one, nan where it is not known; `valid` where the truth is known."""
+
+    def __init__(self, clips: list[Path], cache: Path, *, report: bool = False) -> None:
+        """clips: files of `render_clips`; cache: folder where what is derived from them is kept."""
+        cache.mkdir(parents=True, exist_ok=True)
+        self._samples: list[tuple[npt.NDArray[np.float16], Float32]] = []
+        for path in tqdm(clips, desc="evidence", unit="clip", disable=not report):
+            file = cache / path.with_suffix(".npy").name
+            if not file.exists():
+                buffer = io.BytesIO()
+                np.save(buffer, clip_samples(Clip(path), seed=sum(path.stem.encode())))
+                atomic_write(file, buffer.getvalue())
+            self._samples += list(np.load(file))
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def __getitem__(self, index: int) -> FlowPair:
+        sample = torch.from_numpy(np.asarray(self._samples[index], dtype=np.float32))
+        evidence, dense, refined = sample[:-4], sample[-4:-2], sample[-2:]
+        valid = torch.isfinite(dense).all(0)
+        return FlowPair(evidence, refined, torch.where(valid, dense, 0), valid)
+
+
+def clip_samples(clip: Clip, seed: int) -> npt.NDArray[np.float16]:
+    """(S, C + 4, h, w) two stereo and two temporal matches: evidence, error before and after refinement."""
+    rng = np.random.default_rng(seed)
+    matcher = LiteMatcher(LiteNetwork())  # for its dense flow; the network is not asked
+    images = [clip.grey(frame) for frame in range(3)]
+    lefts = [ImageFeatures(left) for left, _ in images]
+    samples = []
+    for frame in range(2):
+        left, right = images[frame]
+        to_right = matcher.dense_flow(left, right)
+        evidence = stereo_features(lefts[frame], ImageFeatures(right), to_grid(to_right), clip.camera)
+        disparity = clip.truth("disparity", frame)
+        # A vertical offset of the whole image is the calibration's error and not the match's.
+        level = np.full_like(disparity, np.median(to_right[..., 1]))
+        errors = match_errors(clip, frame, right, to_right, np.stack((-disparity, level)), 1, rng)
+        samples.append(np.concatenate((evidence, *errors)))
+
+        motion = predicted_motion(clip, frame, rng)
+        measured = np.ascontiguousarray(-to_right[..., 0])
+        following = images[frame + 1][0]
+        flow = matcher.dense_flow(left, following, seed_flow(clip.camera, to_grid(measured), motion))
+        evidence = temporal_features(
+            lefts[frame], lefts[frame + 1], to_grid(flow), to_grid(measured), clip.camera, motion
+        )
+        errors = match_errors(clip, frame, following, flow, clip.truth("static_flow", frame), 2, rng)
+        samples.append(np.concatenate((evidence, *errors)))
+    return np.stack(samples).astype(np.float16)
+
+
+def predicted_motion(clip: Clip, frame: int, rng: np.random.Generator) -> Float64:
+    """What the odometry would expect: mostly the motion before, sometimes one found from features, or none."""
+    kind = rng.random()
+    if kind < 0.7:
+        return clip.motion(frame - 1)
+    if kind < 0.9:
+        motion = clip.motion(frame)
+        disturbance = transform(exp_so3(rng.normal(0, 0.004, 3)), rng.normal(0, 0.03, 3))
+        return np.asarray(motion @ disturbance)
+    return np.eye(4)
+
+
+def match_errors(
+    clip: Clip,
+    frame: int,
+    target: npt.NDArray[np.uint8],
+    flow: Float32,
+    truth: Float32,
+    axes: int,
+    rng: np.random.Generator,
+) -> tuple[Float32, Float32]:
+    """(2, h, w) errors of the dense and the refined match, pixels; nan where there is no truth or no refinement.
+
+    flow: (H, W, 2) of the image, truth: (2, h, w) at the clip's pixels; axes: 1 for stereo.
+    """
+    pixel = clip.pixel(frame)
+    u, v = pixel[..., 0], pixel[..., 1]
+    found = flow[v, u].transpose(2, 0, 1)
+    known = np.isfinite(truth).all(axis=0) & ((truth**2).sum(axis=0) < _LARGEST_FLOW**2)
+    dense = np.where(known, found - truth, np.float32(np.nan))
+    refined = np.full_like(dense, np.nan)
+    height, width = flow.shape[:2]
+    landing_u, landing_v = u + found[0], v + found[1]
+    inside = known
+    for x, size in ((u, width), (v, height), (landing_u, width), (landing_v, height)):
+        inside = inside & (x >= _BORDER) & (x <= size - 1 - _BORDER)
+    rows, columns = np.nonzero(inside)
+    if len(rows):
+        some = rng.choice(len(rows), min(_REFINED_POINTS, len(rows)), replace=False)
+        at = (rows[some], columns[some])
+        left = clip.grey(frame)[0]
+        result = refine_matches(left, target, flow[..., :axes], pixel[at].astype(np.float64), axes)
+        shift = np.where(result.ok[:, None], result.shift, np.nan)
+        refined[:axes, at[0], at[1]] = dense[:axes, at[0], at[1]] + shift.T
+    return dense, refined
