@@ -111,17 +111,22 @@ def look_up(pixel: npt.NDArray[np.float64], reference: Match, current: Match) ->
 
 
 def make_matcher(config: Config) -> Matcher:
-    """The matcher that the configuration names."""
-    if config.matcher == "classic":
+    """The matcher that the configuration names; `auto` is a choice between the others (`auto.py`)."""
+    name = config.matcher
+    if name == "auto":
+        from macvo_ros.matching.auto import choose_matcher
+
+        name = choose_matcher(config)
+    if name == "classic":
         from macvo_ros.matching.classic import ClassicMatcher
 
         return ClassicMatcher(config.classic)
-    if config.matcher == "lite":
+    if name == "lite":
         from macvo_ros.matching.lite.matcher import LiteMatcher
 
         return LiteMatcher()
-    if config.matcher == "flowformer":
+    if name == "flowformer":
         from macvo_ros.matching.flowformer.choice import make_flowformer
 
         return make_flowformer(config)
-    raise ConfigError(f"matcher: expected classic, lite or flowformer, got {config.matcher!r}")
+    raise ConfigError(f"matcher: expected auto, classic, lite or flowformer, got {config.matcher!r}")

@@ -153,7 +153,7 @@ def _read(image: Float32, u: Float32, v: Float32) -> Float32:
     upper += u * (flat.take(index + right) - upper)
     lower += u * (flat.take(index + (down + right)) - lower)
     upper += v * (lower - upper)
-    return upper
+    return np.asarray(upper, dtype=np.float32)
 
 
 @lru_cache(maxsize=1)

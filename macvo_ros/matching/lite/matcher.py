@@ -220,7 +220,7 @@ def _stereo_match(to_right: Float32, variance: Float32, camera: StereoCamera) ->
 
 
 def _to_right(match: Match) -> Float32:
-    return np.negative(match.disparity.numpy())[..., None]
+    return np.asarray(-match.disparity.numpy()[..., None], dtype=np.float32)
 
 
 def _full_size(coarse: Float32, height: int, width: int) -> Float32:

@@ -75,7 +75,8 @@ def load_network(path: Path = WEIGHTS) -> LiteNetwork:
     if {name: tensor.shape for name, tensor in tensors.items()} != expected:
         raise WeightsError(f"{path} does not hold the weights of this version's lite network; install the package anew")
     network.load_state_dict(tensors)
-    return network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return network
 
 
 def save_network(network: LiteNetwork, path: Path, metadata: dict[str, str]) -> None:
