@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -60,9 +61,11 @@ def _read_torch(path: Path) -> dict[str, torch.Tensor]:
     try:
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
+        found = re.search(r"(?:GLOBAL|global) `?([\w.]+)", str(error))
+        what = f"it calls {found[1]}" if found else "it is damaged or no checkpoint at all"
         raise WeightsError(
-            f"{path} was refused: it is damaged or holds more than tensors, which could run code on loading "
-            f"({_short(error)}); ask for a file with the state dict only"
+            f"{path} was refused: {what}; only files of plain tensors are read, since others could run code; ask for "
+            "the state dict by itself"
         ) from None
     except Exception as error:  # damaged bytes make the reader fail in any way
         raise WeightsError(
