@@ -21,6 +21,7 @@ from macvo_ros.bags.writer import BagWriter
 from macvo_ros.camera import StereoCamera
 from macvo_ros.camera_info import CameraInfo
 from macvo_ros.cli import main
+from macvo_ros.config import Config
 from macvo_ros.errors import SequenceError
 from macvo_ros.estimate import Estimate
 from macvo_ros.message_fields import CLOUD_DTYPE, keypoint_cloud, odometry_fields
@@ -47,7 +48,8 @@ def rendered(tmp_path_factory) -> Path:
 def processed(rendered, tmp_path_factory) -> tuple[Path, Path]:
     """What `macvo bag` leaves: its folder and its new bag."""
     folder = tmp_path_factory.mktemp("run")
-    assert main(["bag", str(rendered), "--out", str(folder / "out"), "--output", str(folder / "new")]) == 0
+    arguments = ["--matcher", "classic", "--out", str(folder / "out"), "--output", str(folder / "new")]
+    assert main(["bag", str(rendered), *arguments]) == 0
     return folder / "out", folder / "new"
 
 
@@ -96,7 +98,7 @@ def test_trajectory_and_report_are_written(processed):
 def test_the_new_bag_holds_the_cores_numbers(rendered, processed):
     """Odometry, pose, transform and cloud, field by field, for a base frame that is not the camera."""
     messages = read(processed[1])
-    odometry = StereoOdometry(base_from_camera=BODY_FROM_OPTICAL)
+    odometry = StereoOdometry(Config(matcher="classic"), BODY_FROM_OPTICAL)
     with BagSequence(rendered) as sequence:
         estimates = [odometry.track(sequence[index]) for index in range(FRAMES)]
     assert all(estimate.status in (Status.INITIALIZING, Status.TRACKING, Status.DEGRADED) for estimate in estimates)
@@ -158,7 +160,7 @@ def test_the_same_poses_as_the_node(rendered, processed):
     stored = read(rendered)
     with Bag(rendered) as bag:
         base = base_from_frame(bag, "base_link", "left_camera_optical_frame")
-    config = NodeConfig()
+    config = NodeConfig(matcher="classic")
     tracking = Tracking(config, StereoOdometry(config), lambda frame: base)
     infos = [CameraInfo.from_message(stored[f"/stereo/{side}/camera_info"][0]) for side in ("left", "right")]
     pairs = zip(stored["/stereo/left/image_rect"], stored["/stereo/right/image_rect"], strict=True)
@@ -172,7 +174,7 @@ def test_the_same_poses_as_the_node(rendered, processed):
 
 
 def test_a_second_run_gives_the_same_bytes(rendered, processed, tmp_path):
-    assert main(["bag", str(rendered), "--out", str(tmp_path / "out")]) == 0
+    assert main(["bag", str(rendered), "--matcher", "classic", "--out", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "trajectory.txt").read_bytes() == (processed[0] / "trajectory.txt").read_bytes()
 
 
@@ -254,5 +256,8 @@ def test_wrong_use_is_one_line_and_exit_code_2(rendered, tmp_path, capsys, monke
 
 def test_run_and_eval_take_a_bag_as_well(rendered, tmp_path):
     assert len(open_sequence(rendered, frames=(0, 3))) == 3
-    assert main(["eval", str(rendered), "--frames", "0:2", "--json", str(tmp_path / "x.json")]) == 0
+    assert (
+        main(["eval", str(rendered), "--matcher", "classic", "--frames", "0:2", "--json", str(tmp_path / "x.json")])
+        == 0
+    )
     assert json.loads((tmp_path / "x.json").read_text())["frames"] == 2

@@ -13,6 +13,7 @@ import yaml
 from velocity_filter import VelocityFilter
 
 from macvo_ros.camera import StereoCamera
+from macvo_ros.config import Config
 from macvo_ros.message_fields import is_published, odometry_fields, twist
 from macvo_ros.odometry import StereoOdometry
 from macvo_ros.rendering.sensor import Sensor
@@ -43,7 +44,7 @@ def record(seed: int) -> Recording:
     world = build("room", seed, 512)
     bright = RenderedSequence(world, FRAMES, seed, camera=CAMERA, rate=RATE, sensor=Sensor())
     dark = RenderedSequence(world, FRAMES, seed, camera=CAMERA, rate=RATE, sensor=Sensor().in_light(LIGHT))
-    odometry = StereoOdometry()
+    odometry = StereoOdometry(Config(matcher="classic"))
     twists: list[tuple[np.ndarray, np.ndarray] | None] = []
     for index in range(FRAMES):
         estimate = odometry.track((dark if index in DARK else bright)[index])

@@ -36,7 +36,7 @@ class Frames:
 
 def offline(bag: Path, new: Path) -> dict[int, list[float]]:
     """Stamp to every number of the odometry that `macvo bag --output` writes."""
-    assert main(["bag", str(bag), "--out", str(new.parent / "out"), "--output", str(new)]) == 0
+    assert main(["bag", str(bag), "--matcher", "classic", "--out", str(new.parent / "out"), "--output", str(new)]) == 0
     with Bag(new) as stored:
         messages = [stored.deserialize(m.raw, "nav_msgs/msg/Odometry") for m in stored.messages(["/macvo/odometry"])]
     return {stamp(message): numbers(message) for message in messages}
@@ -64,7 +64,7 @@ def test_live_and_offline_agree(frames, start_node, make_peer, tmp_path):
     name = "bag_live"
     remap = {f"{side}/{topic}": f"/stereo/{side}/{topic}" for side in ("left", "right") for topic in TYPES}
     # Reliable: of best-effort messages the first are lost while the two processes still find each other.
-    node = start_node(name, {**remap, "/tf_static": f"/{name}/tf_static"}, reliable=True)
+    node = start_node(name, {**remap, "/tf_static": f"/{name}/tf_static"}, reliable=True, matcher="classic")
     peer = make_peer(name)
     inbox = peer.listen(Odometry, f"{node.name}/odometry")
     latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
