@@ -92,7 +92,7 @@ def input_status(name: str, report: Report) -> DiagnosticStatus:
     if troubles:
         message.level, message.message = DiagnosticStatus.WARN, "; ".join(troubles)
     if report.silence:
-        message.level, message.message = DiagnosticStatus.ERROR, report.silence
+        message.level, message.message = DiagnosticStatus.ERROR, "\n".join([report.silence, *troubles])
     message.values = [
         _value(key, getattr(counts, key))
         for key in ("received", "processed", "dropped", "waiting", "refused", "unpaired")

@@ -63,6 +63,8 @@ class Outputs:
     def publish_pose(self, tracked: Tracked) -> None:
         """Odometry, pose and TF of an estimate; nothing of a lost one, which no consumer would understand."""
         estimate = tracked.estimate
+        if tracked.new_path:
+            self.clear()
         if not is_published(estimate.status):
             return
         fields = odometry_fields(estimate)
@@ -101,8 +103,8 @@ class Outputs:
         self._publish_images(estimate, head)
 
     def destroy(self) -> None:
-        """Take the publishers off the graph (TF's own is left to the node)."""
-        for publisher in self._publishers:
+        """Take the publishers off the graph."""
+        for publisher in (*self._publishers, self._broadcaster.pub_tf):
             self._node.destroy_publisher(publisher)
         self._publishers.clear()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +21,7 @@ from macvo_ros.ros.outputs import Outputs
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.repeated_log import RepeatedLog
 from macvo_ros.ros.services import Services
-from macvo_ros.ros.silence import explain_silence, loss_hint
+from macvo_ros.ros.silence import TopicFacts, explain_silence, loss_hint
 from macvo_ros.ros.stereo_messages import StereoMessages
 from macvo_ros.ros.topic_facts import pair_facts, topic_facts
 from macvo_ros.ros.tracking import Odometry, Tracked, Tracking
@@ -47,6 +46,8 @@ class Pipeline:
         self._counters = Counters()
         self._reported = self._counters.snapshot()
         self._refusals = RepeatedLog(lambda text: logger.warning(text))
+        self._losses = RepeatedLog(lambda text: logger.warning(text), period=30.0)
+        self._lost = 0
         self._silences = RepeatedLog(lambda text: logger.error(text), period=30.0)
         self._placement = CameraPlacement(node, config)
         self._tracking = Tracking(config, odometry, self._placement.base_from, calibration, notice=logger.info)
@@ -135,13 +136,23 @@ class Pipeline:
         counts, before = self._counters.snapshot(), self._reported
         topics = topic_facts(self._node, self._inputs)
         silence = self._silence(topics, counts.waiting)
-        hint = loss_hint([topic for topic in topics if topic.role.endswith("image")])
+        hint = self._loss(topics)
         report = Report(self._estimate, self._latency, counts, before, topics, silence, hint, self._paused)
         self._reported = counts
         now = header(self._node.get_clock().now().nanoseconds, "")
         self._diagnostics.publish(diagnostic_array(self._node.get_fully_qualified_name().strip("/"), report, now))
 
-    def _silence(self, topics: list[Any], waiting: int) -> str:
+    def _loss(self, topics: list[TopicFacts]) -> str:
+        """What to do about images lost in transport since the last time; empty when none were."""
+        images = [topic for topic in topics if topic.role.endswith("image")]
+        before, self._lost = self._lost, sum(topic.lost for topic in images)
+        if self._lost <= before:
+            return ""
+        hint = loss_hint(images)
+        self._losses.say("images lost", hint)
+        return hint
+
+    def _silence(self, topics: list[TopicFacts], waiting: int) -> str:
         """Why nothing is tracked, once that has lasted for `watchdog` seconds; empty before."""
         quiet = time.monotonic() - self._counters.last_tracked
         if self._inputs is None or self._paused or waiting or quiet < self._config.watchdog:

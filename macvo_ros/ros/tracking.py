@@ -48,12 +48,14 @@ class Tracked:
     """An estimate with what its publication needs.
 
     camera_in_odom: (4, 4) pose of the rectified left optical frame. outdated: a reset was asked for meanwhile.
+    new_path: the stamps went back and the path begins anew at the origin.
     """
 
     estimate: Estimate
     camera_in_odom: Float64
     camera_frame: str
-    outdated: bool
+    outdated: bool = False
+    new_path: bool = False
 
 
 class Tracking:
@@ -80,6 +82,7 @@ class Tracking:
         self._camera_frame = ""
         self._notice = notice
         self._order = StampOrder()
+        self._new_path = False
         self._last: Estimate | None = None
         self._lock = threading.Lock()
         self._requested: PoseWithCovariance | None = None
@@ -118,9 +121,10 @@ class Tracking:
             raise
         self._order.accept(pair.stamp)
         self._last = estimate
+        new_path, self._new_path = self._new_path, False
         with self._lock:
             outdated = self._requested is not None
-        return Tracked(estimate, estimate.pose @ self._odometry.base_from_camera, pair.frame_id, outdated)
+        return Tracked(estimate, estimate.pose @ self._odometry.base_from_camera, pair.frame_id, outdated, new_path)
 
     def _fulfil_requests(self) -> None:
         with self._lock:
@@ -148,6 +152,7 @@ class Tracking:
                 self._restart_from_last()
             else:
                 self._reset(PoseWithCovariance(np.eye(4), np.zeros((6, 6))))
+                self._new_path = True
 
     def _stereo_input(self, pair: StereoMessages) -> StereoInput:
         """What makes frames of this pair: from the file, or from camera_info and again whenever that changes."""

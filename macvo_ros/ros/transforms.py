@@ -25,12 +25,12 @@ class TransformBroadcaster:
         from tf2_msgs.msg import TFMessage
 
         self._message = TFMessage
-        self._publisher = node.create_publisher(TFMessage, "/tf", QoSProfile(depth=100))
+        self.pub_tf = node.create_publisher(TFMessage, "/tf", QoSProfile(depth=100))
 
     def sendTransform(self, transform: Any) -> None:
         """Send a geometry_msgs/TransformStamped, or several."""
         transforms = list(transform) if isinstance(transform, Sequence) else [transform]
-        self._publisher.publish(self._message(transforms=transforms))
+        self.pub_tf.publish(self._message(transforms=transforms))
 
 
 class Buffer:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,3 +55,26 @@ def test_two_hd1200_streams_are_received_without_loss(start_node, make_peer):
     # The newest wins: the last pair is among those tracked, whatever was dropped before it.
     assert node.status[-1].header.stamp.sec * 10**9 + node.status[-1].header.stamp.nanosec == stamp
     assert "lost on the way" not in str(values)
+
+
+def test_images_lost_for_want_of_shared_memory_are_noticed(start_node, make_peer):
+    """A driver without our profile loses most large images; the node says so, and what to do."""
+    from diagnostic_msgs.msg import DiagnosticArray
+
+    process = start_node("lossy", camera_at_base=True, watchdog=0.3)
+    peer = make_peer("lossy")
+    diagnostics = peer.listen(DiagnosticArray, "/diagnostics")
+    peer.until(lambda: any("lossy" in status.name for m in diagnostics for status in m.status), "the node")
+    environment = {key: value for key, value in os.environ.items() if not key.endswith("DEFAULT_PROFILES_FILE")}
+    script = Path(__file__).with_name("plain_publisher.py")
+    driver = subprocess.Popen([sys.executable, str(script), "lossy", "9999"], env=environment)
+    try:
+        peer.until(
+            lambda: any("lost in transport" in status.message for m in diagnostics for status in m.status),
+            "the loss to be reported",
+        )
+    finally:
+        driver.kill()
+        driver.wait()
+    assert "config/fastdds.xml" in process.output()
+    assert process.stop() == 0

@@ -1,0 +1,59 @@
+"""The explanation of a silence names every topic and the first cause that fits."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from macvo_ros.ros.repeated_log import RepeatedLog
+from macvo_ros.ros.silence import PairFacts, TopicFacts, explain_silence
+
+IMAGE, INFO = "sensor_msgs/msg/Image", "sensor_msgs/msg/CameraInfo"
+PAIRS = PairFacts(approximate=False, tolerance=0.01, offset=0.0, since=100.0, last_refusal="")
+
+
+def healthy() -> dict[str, TopicFacts]:
+    facts = {}
+    for side in ("left", "right"):
+        for kind, wanted in (("image", IMAGE), ("camera_info", INFO)):
+            role = f"{side} {kind}"
+            facts[role] = TopicFacts(role, f"/cam/{side}/{kind}", wanted, (wanted,), 50, 0, "", 0.1)
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("changes", "pairs", "words"),
+    [
+        ({"left image": {"types": (), "received": 0, "alternatives": ("/zed/left",)}}, {}, "published now: /zed/left"),
+        ({"left image": {"types": ("sensor_msgs/msg/CompressedImage",), "received": 0}}, {}, "parameter compressed"),
+        ({"left camera_info": {"types": ("std_msgs/msg/String",), "received": 0}}, {}, "remap the topic"),
+        ({"right image": {"incompatible": "RELIABILITY", "received": 0}}, {}, "reliable to false"),
+        ({"right camera_info": {"received": 0}}, {}, "no camera_info on /cam/right/camera_info"),
+        ({"left image": {"received": 0}}, {}, "sends nothing"),
+        ({"left image": {"received": 2, "lost": 48, "size": 9216000}}, {}, "9.2 MB; start the camera driver"),
+        ({}, {"offset": 0.04}, "right stamps are 40.000 ms after the left ones; set approximate_sync to true"),
+        ({}, {"offset": -0.04}, "before the left ones"),
+        ({}, {"offset": 0.04, "approximate": True}, "sync_tolerance is 0.01 s: raise it above 0.04 s"),
+        ({}, {"since": 1.0, "last_refusal": "left image is green"}, "refused: left image is green"),
+        ({"right image": {"age": 9.0}}, {}, "/cam/right/image stopped 9.0 s ago"),
+    ],
+)
+def test_cause(changes, pairs, words):
+    topics = healthy()
+    for role, fields in changes.items():
+        topics[role] = dataclasses.replace(topics[role], **fields)
+    text = explain_silence(5.0, list(topics.values()), dataclasses.replace(PAIRS, **pairs))
+    assert words in text.splitlines()[-1]
+    for topic in topics.values():
+        assert topic.name in text
+
+
+def test_repeated_lines_are_counted_not_written():
+    lines: list[str] = []
+    log = RepeatedLog(lines.append, period=1e9)
+    for _ in range(3):
+        log.say("image", "truncated")
+    log.say("stamp", "late")
+    log.say("image", "too small", key="another cause")
+    assert lines == ["image: truncated", "stamp: late", "image: too small (2 more since the last line)"]
