@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from macvo_ros.estimate import Estimate, Landmarks, RelativeMotion
 from macvo_ros.frame import Image
-from macvo_ros.se3 import log_so3, quaternion, skew
+from macvo_ros.se3 import exp_so3, log_so3, quaternion, skew, transform
 from macvo_ros.status import Status
 
 Float64 = npt.NDArray[np.float64]
@@ -105,7 +105,26 @@ def twist_covariance(relative: RelativeMotion, elapsed: float) -> Float64:
     SE(3) at xi = Log(dT), I + ad/2 + ad^2/12 - ad^4/720 + ad^6/30240 (Bernoulli series, exact to 1 % at half a turn).
     J matters: half the distance travelled times the error of the rotation is an error of the linear velocity.
     """
-    rho, phi = twist(relative.motion, 1.0)
+    to_twist = _twist_jacobian(relative.motion, elapsed)
+    covariance: Float64 = to_twist @ relative.covariance @ to_twist.T
+    return covariance
+
+
+def motion_of_twist(linear: Float64, angular: Float64, covariance: Float64, elapsed: float) -> RelativeMotion:
+    """The motion of the last `elapsed` seconds that a published twist and its (6, 6) covariance stand for."""
+    rho, phi = linear * elapsed, angular * elapsed
+    angle = float(np.linalg.norm(phi))
+    hat = skew(phi)
+    a = 0.5 if angle < 1e-4 else (1 - np.cos(angle)) / angle**2
+    b = 1 / 6 if angle < 1e-4 else (angle - np.sin(angle)) / angle**3
+    motion = transform(exp_so3(phi), rho + a * hat @ rho + b * hat @ hat @ rho)
+    from_twist = np.linalg.inv(_twist_jacobian(motion, elapsed))
+    return RelativeMotion(motion, from_twist @ covariance @ from_twist.T)
+
+
+def _twist_jacobian(motion: Float64, elapsed: float) -> Float64:
+    """(6, 6) from the error of a motion (earlier axes) to that of the twist (current axes): J A / dt."""
+    rho, phi = twist(motion, 1.0)
     ad = np.zeros((6, 6))
     ad[:3, :3] = ad[3:, 3:] = skew(phi)
     ad[:3, 3:] = skew(rho)
@@ -113,10 +132,8 @@ def twist_covariance(relative: RelativeMotion, elapsed: float) -> Float64:
     fourth = squared @ squared
     jacobian = np.eye(6) + ad / 2 + squared / 12 - fourth / 720 + fourth @ squared / 30240
     axes = np.zeros((6, 6))
-    axes[:3, :3] = axes[3:, 3:] = relative.motion[:3, :3].T
-    to_twist = jacobian @ axes / elapsed
-    covariance: Float64 = to_twist @ relative.covariance @ to_twist.T
-    return covariance
+    axes[:3, :3] = axes[3:, 3:] = motion[:3, :3].T
+    return np.asarray(jacobian @ axes / elapsed)
 
 
 def status_fields(estimate: Estimate) -> dict[str, int | float | str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from macvo_ros.commands._options import add_config_options, add_frame_options, load_config_of
-from macvo_ros.commands.run import summary, write_all
+from macvo_ros.commands.run import measured, summary, write_all
 from macvo_ros.errors import SequenceError
 
 if TYPE_CHECKING:
@@ -150,8 +150,6 @@ def _track(
     from macvo_ros.bags.camera_tracker import CameraTracker
     from macvo_ros.bags.estimate_writer import EstimateWriter
     from macvo_ros.bags.writer import BagWriter
-    from macvo_ros.evaluation.metrics import evaluate
-    from macvo_ros.evaluation.report import Evaluation
     from macvo_ros.evaluation.runner import run_sequence
     from macvo_ros.pipeline import make_odometry
 
@@ -169,10 +167,7 @@ def _track(
         result = run_sequence(sequence, tracker)
         if writer is not None:
             writer.finish()
-    if sequence.ground_truth is None or len(sequence) < 2:
-        return Evaluation(sequence, result, config)
-    metrics, errors = evaluate(result, sequence.ground_truth)
-    return Evaluation(sequence, result, config, metrics, errors)
+    return measured(sequence, result, config)
 
 
 def _milliseconds(text: str) -> float:

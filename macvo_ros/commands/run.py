@@ -11,6 +11,7 @@ from macvo_ros.commands._options import add_config_options, add_sequence_options
 if TYPE_CHECKING:
     from macvo_ros.config import Config
     from macvo_ros.evaluation.report import Evaluation
+    from macvo_ros.evaluation.runner import Run
     from macvo_ros.sequences.sequence import Sequence
 
 
@@ -42,12 +43,17 @@ def run(args: argparse.Namespace) -> int:
 
 def run_and_measure(sequence: Sequence, config: Config) -> Evaluation:
     """Track the whole sequence and, where it has ground truth, measure the error."""
-    from macvo_ros.evaluation.metrics import evaluate
-    from macvo_ros.evaluation.report import Evaluation
     from macvo_ros.evaluation.runner import run_sequence
     from macvo_ros.pipeline import make_odometry
 
-    result = run_sequence(sequence, make_odometry(config))
+    return measured(sequence, run_sequence(sequence, make_odometry(config)), config)
+
+
+def measured(sequence: Sequence, result: Run, config: Config) -> Evaluation:
+    """A run with its errors, where the sequence has ground truth."""
+    from macvo_ros.evaluation.metrics import evaluate
+    from macvo_ros.evaluation.report import Evaluation
+
     if sequence.ground_truth is None or len(sequence) < 2:
         return Evaluation(sequence, result, config)
     metrics, errors = evaluate(result, sequence.ground_truth)
