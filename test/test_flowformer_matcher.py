@@ -20,6 +20,7 @@ from macvo_ros.matching.flowformer.matcher import FlowFormerMatcher, as_tensor, 
 from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow, resize_image
 from macvo_ros.matching.matcher import Match, make_matcher
 from macvo_ros.matching.weights_file import write_safetensors
+from macvo_ros.pipeline import MatchAhead
 
 __all__ = ["one_thread"]
 CPU = torch.device("cpu")
@@ -201,3 +202,17 @@ def test_compiled_network_gives_the_same(network: FlowFormerCov) -> None:
     with torch.inference_mode():
         for found, expected in zip(other(first, second), network(first, second), strict=True):
             assert (found - expected).abs().max() < 1e-5
+
+
+def test_matching_ahead_gives_the_same_bits(network: FlowFormerCov) -> None:
+    """The paper's parallel mode: a pair matched in the other thread, and one nobody prepared."""
+    frames = [frame(0), frame(1.5), frame(3.0)]
+    plain = matcher_of(network)
+    expected = [plain.match(a, b) for a, b in ((frames[0], frames[1]), (frames[1], frames[2]), (frames[0], frames[2]))]
+    ahead = MatchAhead(matcher_of(network))
+    ahead.prepare(frames[0], frames[1])
+    ahead.prepare(frames[1], frames[2])
+    found = [ahead.match(a, b) for a, b in ((frames[0], frames[1]), (frames[1], frames[2]), (frames[0], frames[2]))]
+    ahead.close()
+    for mine, other in zip(found, expected, strict=True):
+        assert_same(mine, other, tolerance=0.0)

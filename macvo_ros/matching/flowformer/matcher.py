@@ -6,6 +6,7 @@ import threading
 
 import torch
 
+from macvo_ros.calibration_error import epipolar_variance
 from macvo_ros.config import FlowFormerConfig
 from macvo_ros.error_correlation import ErrorCorrelation
 from macvo_ros.errors import ConfigError
@@ -35,9 +36,11 @@ def as_match(stereo: Flow, temporal: Flow | None) -> Match:
     disparity, which nobody takes for a near point.
     """
     disparity, disparity_var = -stereo[0][0, 0], stereo[1][0, 0]
+    vertical, vertical_var = (part[0, 1].float().cpu().numpy() for part in stereo)
+    epipolar_var = epipolar_variance(vertical, vertical_var)
     if temporal is None:
-        return Match(disparity, disparity_var)
-    return Match(disparity, disparity_var, temporal[0][0], temporal[1][0])
+        return Match(disparity, disparity_var, epipolar_var=epipolar_var)
+    return Match(disparity, disparity_var, temporal[0][0], temporal[1][0], epipolar_var)
 
 
 class FlowFormerMatcher:
