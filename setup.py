@@ -28,6 +28,7 @@ setup(
     ],
     extras_require={
         "onnx": ["onnx>=1.15", "onnxruntime>=1.16"],
+        "view": ["rerun-sdk>=0.23"],
         "dev": ["pytest>=7", "hypothesis>=6", "ruff", "mypy", "types-PyYAML", "scipy"],
     },
     entry_points={"console_scripts": ["macvo = macvo_ros.cli:main"]},
