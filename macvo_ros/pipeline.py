@@ -79,8 +79,25 @@ class PipelinedOdometry:
             )
         self._ahead = MatchAhead(matcher)
         self._odometry = StereoOdometry(config, base_from_camera, self._ahead)
-        self.base_from_camera = self._odometry.base_from_camera
         self._waiting: StereoFrame | None = None
+
+    @property
+    def config(self) -> Config:
+        """Settings; the live ones may be replaced between two frames."""
+        return self._odometry.config
+
+    @config.setter
+    def config(self, config: Config) -> None:
+        self._odometry.config = config
+
+    @property
+    def base_from_camera(self) -> npt.NDArray[np.float64]:
+        """(4, 4) pose of the left optical frame in the base frame, metres; to be changed only before a reset."""
+        return self._odometry.base_from_camera
+
+    @base_from_camera.setter
+    def base_from_camera(self, pose: npt.NDArray[np.float64]) -> None:
+        self._odometry.base_from_camera = pose
 
     def track(self, frame: StereoFrame) -> Estimate | None:
         """Take a frame; returns the estimate of the frame before it (see `Estimate.frame`), None for the first."""

@@ -45,6 +45,9 @@ class StandIn:
         pose[0, 3] += len(self.seen)
         return Estimate(frame, Status.TRACKING, pose, np.eye(6))
 
+    def flush(self):
+        return None
+
     def reset(self, pose=None, covariance=None):
         self.start = np.eye(4) if pose is None else pose
         self.seen.clear()
@@ -76,6 +79,12 @@ def tracking(core: StandIn, **config) -> Tracking:
     return Tracking(NodeConfig(**config), core, lambda frame: np.eye(4))
 
 
+def track(tracker: Tracking, stereo: StereoMessages):
+    tracker.track(stereo)
+    (tracked,) = tracker.finished()
+    return tracked
+
+
 def test_newest_wins_and_every_item_is_seen_or_dropped():
     dropped: list[int] = []
     box: Mailbox[int] = Mailbox(dropped.append)
@@ -94,7 +103,7 @@ def test_received_is_processed_plus_dropped_under_fire(core):
     worker = Worker(
         tracking(core),
         counters,
-        lambda p, tracked: published.append(p.stamp),
+        lambda tracked: published.append(tracked.pair.stamp),
         lambda kind, reason: refused.append(kind),
     )
     worker.start()
@@ -114,7 +123,7 @@ def test_received_is_processed_plus_dropped_under_fire(core):
 def test_slow_core_gets_the_newest_pair(core):
     core.gate.clear()
     counters, done = Counters(), threading.Event()
-    worker = Worker(tracking(core), counters, lambda p, t: done.set() if p.stamp == 50 else None, lambda k, r: None)
+    worker = Worker(tracking(core), counters, lambda t: done.set() if t.pair.stamp == 50 else None, lambda k, r: None)
     worker.start()
     for stamp in range(1, 51):
         worker.put(pair(stamp))
@@ -127,9 +136,7 @@ def test_slow_core_gets_the_newest_pair(core):
 
 def test_a_core_that_raises_does_not_end_the_worker(core):
     counters, reasons, done = Counters(), [], threading.Event()
-    worker = Worker(
-        tracking(core), counters, lambda p, t: done.set(), lambda kind, reason: reasons.append((kind, reason))
-    )
+    worker = Worker(tracking(core), counters, lambda t: done.set(), lambda kind, reason: reasons.append((kind, reason)))
     core.fails = True
     worker.start()
     worker.put(pair(1))
@@ -146,10 +153,10 @@ def test_a_core_that_raises_does_not_end_the_worker(core):
 
 def test_a_reset_outdates_the_pair_in_work(core):
     tracker = tracking(core)
-    assert not tracker.track(pair(1)).outdated
+    assert not track(tracker, pair(1)).outdated
     core.gate.clear()
     results = []
-    thread = threading.Thread(target=lambda: results.append(tracker.track(pair(2))))
+    thread = threading.Thread(target=lambda: results.append(track(tracker, pair(2))))
     thread.start()
     pose = np.eye(4)
     pose[1, 3] = 7.0
@@ -157,7 +164,7 @@ def test_a_reset_outdates_the_pair_in_work(core):
     core.gate.set()
     thread.join()
     tracker_first = results[0]
-    after = tracker.track(pair(3))
+    after = track(tracker, pair(3))
     # Whether the request came before or during that pair, no pose of the old path is published after it.
     assert tracker_first.outdated or tracker_first.estimate.pose[1, 3] == 7.0
     assert after.estimate.pose[1, 3] == 7.0
@@ -190,7 +197,7 @@ def test_rectifying_rotation_joins_the_cameras_place(core):
     place = np.eye(4)
     place[:3, 3] = 1, 2, 3
     tracker = Tracking(NodeConfig(), core, lambda frame: place, calibration=stereo)
-    tracked = tracker.track(pair(1))
+    tracked = track(tracker, pair(1))
     np.testing.assert_array_equal(core.base_from_camera, place)
     np.testing.assert_array_equal(tracked.camera_in_odom, tracked.estimate.pose @ place)
 
@@ -224,3 +231,56 @@ def test_accepted_stamps_never_repeat(stamps):
             assert stamp != newest
             order.accept(stamp)
             newest = stamp
+
+
+class OneLate(StandIn):
+    """A pipelined core: each call answers for the frame before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = None
+
+    def track(self, frame):
+        before, self.held = self.held, frame
+        return None if before is None else super().track(before)
+
+    def flush(self):
+        before, self.held = self.held, None
+        return None if before is None else super().track(before)
+
+    def reset(self, pose=None, covariance=None):
+        self.held = None
+        super().reset(pose, covariance)
+
+
+def test_a_pipelined_core_publishes_each_pair_once_under_its_own_stamp():
+    counters, published, last = Counters(), [], threading.Event()
+
+    def publish(tracked):
+        assert tracked.pair.stamp == tracked.estimate.frame.stamp
+        published.append(tracked.pair.stamp)
+        if tracked.pair.stamp == 300:
+            last.set()
+
+    worker = Worker(tracking(OneLate()), counters, publish, lambda kind, reason: None)
+    worker.start()
+    for stamp in range(1, 301):
+        worker.put(pair(stamp))
+    assert last.wait(20)  # though no further pair pushes it out
+    worker.stop()
+    counts = counters.snapshot()
+    assert counts.received == 300 == counts.processed + counts.dropped
+    assert counts.processed == len(published) == len(set(published))
+
+
+def test_a_pipelined_core_finishes_what_it_holds_before_a_restart():
+    tracker = tracking(OneLate())
+    tracker.track(pair(10 * 10**9))
+    assert tracker.finished() == []
+    tracker.track(pair(5 * 10**9))  # the clock went back
+    assert [tracked.pair.stamp for tracked in tracker.finished()] == [10 * 10**9]
+    tracker.request_reset()
+    tracker.track(pair(6 * 10**9))
+    (outdated,) = tracker.finished()
+    assert (outdated.pair.stamp, outdated.outdated) == (5 * 10**9, True)
+    assert tracker.in_work == 1

@@ -30,7 +30,7 @@ float32 covariance_time
 float32 pose_time
 float32 core_time       # the whole odometry core
 float32 latency         # from arrival of the second image of the pair to publication
-float32 overhead        # latency without the core and without waiting for it: decoding, rectifying, publishing
+float32 overhead        # latency without the core and waiting for it: decoding, rectifying and publishing
 float32 age             # from the stamp of the image to publication, by the node's clock
 
 # Counters since the node was configured. received = processed + dropped + waiting, always.

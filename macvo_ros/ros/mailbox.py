@@ -27,12 +27,15 @@ class Mailbox(Generic[T]):
         if replaced is not None:
             self._dropped(replaced)
 
-    def take(self) -> T | None:
-        """Wait for an item; None once the mailbox is closed."""
+    @property
+    def closed(self) -> bool:
+        """Whether nothing will come any more."""
+        return self._closed
+
+    def take(self, timeout: float | None = None) -> T | None:
+        """Wait for an item; None when `timeout` seconds have passed or the mailbox is closed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._item is not None or self._closed)
-            if self._closed:
-                return None
+            self._changed.wait_for(lambda: self._item is not None or self._closed, timeout)
             item, self._item = self._item, None
             return item
 

@@ -13,7 +13,7 @@ from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from macvo_ros.calibration import load_calibration
 from macvo_ros.camera_info import StereoInput
 from macvo_ros.errors import CalibrationError, MacvoError
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.pipeline import make_odometry
 from macvo_ros.ros import parameters
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.pipeline import Pipeline
@@ -23,7 +23,7 @@ from macvo_ros.ros.tracking import Odometry
 class MacvoNode(LifecycleNode):  # type: ignore[misc]
     """Stereo visual odometry. configure loads, activate subscribes, deactivate stops, cleanup frees."""
 
-    def __init__(self, make_odometry: Callable[[NodeConfig], Odometry] = StereoOdometry, **arguments: Any) -> None:
+    def __init__(self, make_odometry: Callable[[NodeConfig], Odometry] = make_odometry, **arguments: Any) -> None:
         """make_odometry: another core, for tests. arguments: as for rclpy's Node. Raises ConfigError."""
         super().__init__("macvo", automatically_declare_parameters_from_overrides=True, **arguments)
         self.config = parameters.declare(self)

@@ -91,7 +91,7 @@ class Outputs:
     def publish_scene(self, tracked: Tracked) -> None:
         """Clouds, path and images, for whoever looks."""
         estimate, switches = tracked.estimate, self.config.publish
-        head = messages.header(estimate.frame.stamp, tracked.camera_frame)
+        head = messages.header(estimate.frame.stamp, tracked.pair.frame_id)
         wants_map = self._wanted(self._map, switches.map)
         if self._wanted(self._keypoints, switches.keypoints) or wants_map:
             cloud = keypoint_cloud(estimate.landmarks, estimate.frame.left)

@@ -22,7 +22,6 @@ from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.repeated_log import RepeatedLog
 from macvo_ros.ros.services import Services
 from macvo_ros.ros.silence import TopicFacts, explain_silence, loss_hint
-from macvo_ros.ros.stereo_messages import StereoMessages
 from macvo_ros.ros.topic_facts import pair_facts, topic_facts
 from macvo_ros.ros.tracking import Odometry, Tracked, Tracking
 from macvo_ros.ros.trajectory_log import TrajectoryLog
@@ -115,15 +114,16 @@ class Pipeline:
         self._counters.last_tracked = time.monotonic()
         return "paused: images are ignored until ~/resume" if paused else "resumed from the last pose"
 
-    def _publish(self, pair: StereoMessages, tracked: Tracked) -> None:
+    def _publish(self, tracked: Tracked) -> None:
         """On the worker's thread; the pose goes first."""
         estimate = tracked.estimate
         self._estimate = estimate
         if tracked.outdated:
             return
         self._outputs.publish_pose(tracked)
-        self._latency = time.monotonic() - pair.arrived
-        overhead = self._latency - pair.waited - estimate.timings.get("total", 0.0)
+        now = time.monotonic()
+        self._latency = now - tracked.pair.arrived
+        overhead = tracked.prepared + now - tracked.finished
         self._outputs.publish_status(estimate, self._counters.snapshot(), self._latency, overhead)
         self.trajectory.append(estimate)
         self._outputs.publish_scene(tracked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from macvo_ros.ros.optional_packages import CvBridge
 class StereoMessages:
     """A pair of sensor_msgs/Image or CompressedImage with the calibration known when it arrived.
 
-    arrived: when the second image of the pair came, `time.monotonic` seconds; taken: when the worker took it, once.
+    arrived: when the second image of the pair came, `time.monotonic` seconds.
     """
 
     left: Any
@@ -27,12 +27,6 @@ class StereoMessages:
     left_info: CameraInfo | None
     right_info: CameraInfo | None
     arrived: float
-    taken: list[float] = field(default_factory=list)
-
-    @property
-    def waited(self) -> float:
-        """Seconds between arrival and the moment the worker took the pair (0 when it has not)."""
-        return self.taken[0] - self.arrived if self.taken else 0.0
 
     @property
     def stamp(self) -> int:

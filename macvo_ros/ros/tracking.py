@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,12 +26,14 @@ Float64 = npt.NDArray[np.float64]
 
 
 class Odometry(Protocol):
-    """What the node needs of the core (`StereoOdometry`)."""
+    """What the node needs of the core (`StereoOdometry`; `PipelinedOdometry` answers one frame late)."""
 
     config: Config
     base_from_camera: Float64
 
-    def track(self, frame: StereoFrame) -> Estimate: ...
+    def track(self, frame: StereoFrame) -> Estimate | None: ...
+
+    def flush(self) -> Estimate | None: ...
 
     def reset(self, pose: Float64 | None = None, covariance: Float64 | None = None) -> None: ...
 
@@ -47,13 +50,17 @@ class Refusal(MacvoError):
 class Tracked:
     """An estimate with what its publication needs.
 
+    pair: the messages it belongs to. prepared: seconds their decoding took. finished: when the core was done,
+    `time.monotonic` seconds.
     camera_in_odom: (4, 4) pose of the rectified left optical frame. outdated: a reset was asked for meanwhile.
     new_path: the stamps went back and the path begins anew at the origin.
     """
 
     estimate: Estimate
+    pair: StereoMessages
     camera_in_odom: Float64
-    camera_frame: str
+    prepared: float
+    finished: float
     outdated: bool = False
     new_path: bool = False
 
@@ -84,6 +91,8 @@ class Tracking:
         self._order = StampOrder()
         self._new_path = False
         self._last: Estimate | None = None
+        self._in_work: dict[int, tuple[StereoMessages, float]] = {}
+        self._finished: list[Tracked] = []
         self._lock = threading.Lock()
         self._requested: PoseWithCovariance | None = None
         self._new_config: NodeConfig | None = None
@@ -101,8 +110,26 @@ class Tracking:
         with self._lock:
             self._new_config = config
 
-    def track(self, pair: StereoMessages) -> Tracked:
-        """The estimate of a pair; raises Refusal for one that cannot be used."""
+    @property
+    def in_work(self) -> int:
+        """Pairs handed to the odometry whose estimates have not come out (one when pipelined)."""
+        return len(self._in_work)
+
+    def finished(self) -> list[Tracked]:
+        """The estimates that came out since this was last asked."""
+        finished, self._finished = self._finished, []
+        return finished
+
+    def abandon(self, pair: StereoMessages | None) -> int:
+        """After an error with `pair`: forget what is in work; returns how many pairs that were, this one included."""
+        forgotten = len(self._in_work) + int(pair is not None and pair.stamp not in self._in_work)
+        self._in_work.clear()
+        self._restart_from_last()
+        return forgotten
+
+    def track(self, pair: StereoMessages) -> None:
+        """Hand a pair to the odometry; raises Refusal for one that cannot be used."""
+        started = time.monotonic()
         self._fulfil_requests()
         self._check_stamp(pair.stamp)
         try:
@@ -114,25 +141,36 @@ class Tracking:
         except CalibrationError as error:
             raise Refusal("calibration", str(error)) from error
         self._place_camera(pair.frame_id, stereo)
-        try:
-            estimate = self._odometry.track(frame)
-        except Exception:
-            self._restart_from_last()
-            raise
+        self._in_work[pair.stamp] = (pair, time.monotonic() - started)
         self._order.accept(pair.stamp)
+        self._take(self._odometry.track(frame))
+
+    def flush(self) -> None:
+        """Have the odometry finish what it holds back."""
+        if self._in_work:
+            self._take(self._odometry.flush())
+
+    def _take(self, estimate: Estimate | None) -> None:
+        if estimate is None:
+            return
+        pair, prepared = self._in_work.pop(estimate.frame.stamp)
         self._last = estimate
         new_path, self._new_path = self._new_path, False
         with self._lock:
             outdated = self._requested is not None
-        return Tracked(estimate, estimate.pose @ self._odometry.base_from_camera, pair.frame_id, outdated, new_path)
+        camera = estimate.pose @ self._odometry.base_from_camera
+        self._finished.append(Tracked(estimate, pair, camera, prepared, time.monotonic(), outdated, new_path))
 
     def _fulfil_requests(self) -> None:
         with self._lock:
-            place, self._requested = self._requested, None
-            config, self._new_config = self._new_config, None
+            place, config = self._requested, self._new_config
+            self._new_config = None
         if config is not None:
             self._config = self._odometry.config = config
         if place is not None:
+            self.flush()  # outdated, since the request still stands
+            with self._lock:
+                self._requested = None if self._requested is place else self._requested
             self._reset(place)
             self._order.forget()
 
@@ -143,6 +181,7 @@ class Tracking:
             raise Refusal("stamp", trouble)
         back = self._order.went_back(stamp)
         if back > 0:
+            self.flush()
             how = self._config.on_time_jump
             self._notice(
                 f"image stamps went back by {back * 1e-9:.3f} s (bag loop or clock reset): tracking restarts from "
@@ -182,6 +221,7 @@ class Tracking:
             return
         base_from_camera = self._base_from(frame_id) @ stereo.raw_from_rectified
         if not np.allclose(base_from_camera, self._odometry.base_from_camera):
+            self.flush()
             self._odometry.base_from_camera = base_from_camera
             if self._last is not None:
                 self._notice(f"the camera frame changed to {frame_id!r}: tracking restarts from the last pose")
@@ -199,5 +239,6 @@ class Tracking:
         )
 
     def _reset(self, place: PoseWithCovariance) -> None:
+        self._in_work.clear()
         self._odometry.reset(place.pose, place.covariance)
         self.resets += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 import traceback
 from collections.abc import Callable
 
@@ -12,6 +11,9 @@ from macvo_ros.ros.counters import Counters
 from macvo_ros.ros.mailbox import Mailbox
 from macvo_ros.ros.stereo_messages import StereoMessages
 from macvo_ros.ros.tracking import Refusal, Tracked, Tracking
+
+FLUSH_AFTER = 0.1
+"""Seconds without a new pair after which a pipelined odometry is asked for the frame it holds back."""
 
 
 class Worker:
@@ -21,7 +23,7 @@ class Worker:
         self,
         tracking: Tracking,
         counters: Counters,
-        publish: Callable[[StereoMessages, Tracked], None],
+        publish: Callable[[Tracked], None],
         refused: Callable[[str, str], None],
         niceness: int = 0,
     ) -> None:
@@ -52,34 +54,42 @@ class Worker:
 
     def _run(self) -> None:
         lower_priority(self._niceness)
-        while (pair := self._mailbox.take()) is not None:
-            pair.taken.append(time.monotonic())
-            try:
-                self._work(pair)
-            except Exception:  # reporting itself failed; the worker goes on all the same
-                traceback.print_exc()
+        while not self._mailbox.closed:
+            pair = self._mailbox.take(FLUSH_AFTER if self._tracking.in_work else None)
+            self._guarded(pair)
+        self._guarded(None)
 
-    def _work(self, pair: StereoMessages) -> None:
+    def _guarded(self, pair: StereoMessages | None) -> None:
+        try:
+            self._work(pair)
+        except Exception:  # reporting itself failed; the worker goes on all the same
+            traceback.print_exc()
+
+    def _work(self, pair: StereoMessages | None) -> None:
+        """Track a pair, or have the odometry finish what it holds; publish whatever comes out."""
         resets = self._tracking.resets
         try:
-            tracked = self._tracking.track(pair)
+            if pair is None:
+                self._tracking.flush()
+            else:
+                self._tracking.track(pair)
         except Refusal as refusal:
             self._refuse(refusal.kind, str(refusal))
-            return
         except Exception as error:
-            self._refuse(
-                "internal error",
-                f"{type(error).__name__}: {error}; please report this. Tracking restarts from the last pose.\n"
-                f"{traceback.format_exc()}",
-            )
-            return
+            reason = f"{type(error).__name__}: {error}; please report this. Tracking restarts from the last pose."
+            for _ in range(self._tracking.abandon(pair)):
+                self._refuse("internal error", f"{reason}\n{traceback.format_exc()}")
         finally:
             self._counters.add(resets=self._tracking.resets - resets)
-        self._counters.tracked(tracked.estimate.status)
-        try:
-            self._publish(pair, tracked)
-        except Exception as error:
-            self._refused("publishing failed", f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
+            self._publish_finished()
+
+    def _publish_finished(self) -> None:
+        for tracked in self._tracking.finished():
+            self._counters.tracked(tracked.estimate.status)
+            try:
+                self._publish(tracked)
+            except Exception as error:
+                self._refused("publishing failed", f"{type(error).__name__}: {error}\n{traceback.format_exc()}")
 
     def _refuse(self, kind: str, reason: str) -> None:
         self._counters.refuse(kind, reason.splitlines()[0])

@@ -11,6 +11,7 @@ from supervised_node import SupervisedNode
 
 from macvo_ros.calibration import load_calibration
 from macvo_ros.camera_info import CameraInfo, StereoInput
+from macvo_ros.config import ClassicConfig, Config
 from macvo_ros.odometry import StereoOdometry
 from macvo_ros.se3 import exp_so3
 
@@ -32,14 +33,23 @@ def nodes(start_node, tmp_path_factory):
     calibration = tmp_path_factory.mktemp("calibration") / "raw.yaml"
     calibration.write_text(CALIBRATION)
     common = {"camera_at_base": True, "watchdog": 0.3}
-    return {
+    started = {
         "raw": start_node("raw", rectify=True, **common),
         "file": start_node(
-            "file", rectify=True, calibration_file=calibration, approximate_sync=True, sync_tolerance=0.02, **common
+            "file",
+            rectify=True,
+            calibration_file=calibration,
+            approximate_sync=True,
+            sync_tolerance=0.02,
+            pipelined=True,
+            classic__seeded=False,
+            **common,
         ),
         "explain": start_node("explain", reliable=True, **common),
-        "calibration": calibration,
     }
+    yield {**started, "calibration": calibration}
+    for node in started.values():
+        assert node.stop() == 0
 
 
 def test_raw_pair_is_rectified_by_camera_info(nodes, make_peer, frames):
@@ -65,11 +75,12 @@ def test_raw_pair_is_rectified_by_camera_info(nodes, make_peer, frames):
     assert np.linalg.norm(estimate.pose[:3, 3]) > 1e-3
 
 
-def test_raw_pair_from_a_calibration_file_with_stamps_apart(nodes, make_peer, frames):
+def test_raw_pair_from_a_calibration_file_with_stamps_apart_pipelined(nodes, make_peer, frames):
     peer = make_peer("file")
     node = SupervisedNode(nodes["file"], peer, frames[0].camera, topic="image_raw", infos=False)
     stereo = StereoInput.from_calibration(load_calibration(nodes["calibration"]))
-    core = StereoOdometry(base_from_camera=stereo.raw_from_rectified)
+    unseeded = Config(classic=ClassicConfig(seeded=False))
+    core = StereoOdometry(unseeded, base_from_camera=stereo.raw_from_rectified)
     for i, frame in enumerate(frames[:3]):
         node.driver.left.publish(image_message(frame.left, frame.stamp, "mono8"))
         right = set_stamp(image_message(frame.right, frame.stamp, "mono8"), frame.stamp + 5_000_000)

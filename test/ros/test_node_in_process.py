@@ -1,0 +1,77 @@
+"""What needs no process of its own: mistakes in parameters, and a core that fails to load."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def make_node(ros):
+    from rclpy.parameter import Parameter
+
+    from macvo_ros.ros.node import MacvoNode
+
+    nodes = []
+
+    def make(core=None, **parameters):
+        overrides = [Parameter(key.replace("__", "."), value=value) for key, value in parameters.items()]
+        arguments = {} if core is None else {"make_odometry": core}
+        nodes.append(MacvoNode(parameter_overrides=overrides, **arguments))
+        return nodes[-1]
+
+    yield make
+    for node in nodes:
+        node.release()
+        node.destroy_node()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"keypoints__count": 2}, "keypoints.count: expected a whole number from 8 to 5000, got 2"),
+        ({"approximate_sync": 3}, "approximate_sync: expected true or false, got 3"),
+        ({"sync_tolerence": 0.1}, "did you mean sync_tolerance"),
+        ({"base_frame": ""}, "expected the name of a frame"),
+    ],
+)
+def test_wrong_parameters_are_refused_at_once(make_node, parameters, words):
+    from macvo_ros.errors import ConfigError
+
+    with pytest.raises(ConfigError) as error:
+        make_node(**parameters)
+    assert words in str(error.value)
+
+
+def test_a_whole_number_is_a_number(make_node):
+    node = make_node(sync_tolerance=1, use_sim_time=True)
+    assert node.config.sync_tolerance == 1.0
+    assert node.get_parameter("sync_tolerance").value == 1.0
+
+
+def test_a_core_that_cannot_load_leaves_the_node_unconfigured(make_node):
+    from rclpy.lifecycle import TransitionCallbackReturn
+
+    from macvo_ros.errors import WeightsError
+
+    def broken(config):
+        raise WeightsError("no such file: weights.pth")
+
+    node = make_node(core=broken)
+    assert node.trigger_configure() == TransitionCallbackReturn.FAILURE
+    assert node._state_machine.current_state[1] == "unconfigured"
+
+
+def test_transitions_leave_nothing_behind(make_node):
+    """After ten walks the node has as many publishers, services, subscriptions and timers as after one."""
+    node = make_node()
+
+    def walk():
+        node.trigger_configure()
+        node.trigger_activate()
+        node.trigger_deactivate()
+        node.trigger_cleanup()
+        return [len(list(getattr(node, name))) for name in ("publishers", "services", "subscriptions", "timers")]
+
+    first = walk()
+    for _ in range(9):
+        assert walk() == first
