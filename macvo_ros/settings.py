@@ -78,13 +78,15 @@ class Setting:
         if self.choices is not None:
             return "one of " + ", ".join(self.choices)
         name = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}[self.type]
-        if self.low is not None and self.high is not None:
-            return f"{name} from {self.low:g} to {self.high:g}"
-        if self.low is not None:
-            return f"{name} of at least {self.low:g}"
-        if self.high is not None:
-            return f"{name} of at most {self.high:g}"
-        return name
+        low, high = (
+            None if bound is None else str(int(bound)) if self.type is int else f"{bound:g}"
+            for bound in (self.low, self.high)
+        )
+        if low is not None and high is not None:
+            return f"{name} from {low} to {high}"
+        if low is not None:
+            return f"{name} of at least {low}"
+        return name if high is None else f"{name} of at most {high}"
 
 
 def settings(cls: type, prefix: str = "") -> Iterator[Setting]:
