@@ -18,7 +18,11 @@ import torch
 from macvo_ros.camera import StereoCamera
 from macvo_ros.config import KeypointConfig
 
+Map = npt.NDArray[Any] | torch.Tensor
+"""A dense map where it was computed: numpy on a CPU, a tensor on CUDA."""
+
 _MEDIAN_STRIDE = 4
+_TINY = 1e-12
 _MAX_RELATIVE_SIGMA = 0.3
 
 
@@ -37,19 +41,20 @@ def select_keypoints(
     flow, flow_var: (2, H, W) from the reference to the current frame, pixels, pixels^2.
     Returns (N, 2) integer pixels (u, v), N <= config.count, best spread first.
     """
-    inverse_depth = (disparity - camera.disparity_offset).clamp_min(1e-3)  # times fx b: enough for comparisons
-    square = inverse_depth * inverse_depth
-    depth_var = disparity_var / (square * square)
-    match_var = flow_var[0] + flow_var[1]
+    maps: list[Any] = [each if each.is_cuda else each.numpy() for each in (disparity, disparity_var, flow, flow_var)]
+    # On a CPU plain numpy: one thread, which does not wait for others on a busy machine. Operators only, for both.
+    shift = maps[0] - camera.disparity_offset  # inverse depth times fx b: enough for comparisons
+    square = shift * shift
+    depth_var = maps[1] / (square * square + _TINY)
+    match_var = maps[3][0] + maps[3][1]
     if config.selector == "random":
-        candidates = _random_pixels(disparity.shape[0], disparity.shape[1], config, seed)
+        candidates = _random_pixels(camera.height, camera.width, config, seed)
     else:
         candidates = _local_minima(depth_var * match_var, config.nms)
 
     u, v = candidates[:, 0], candidates[:, 1]
-    at = (torch.from_numpy(v).to(disparity.device), torch.from_numpy(u).to(disparity.device))
-    columns = torch.stack((inverse_depth[at], depth_var[at], match_var[at], flow[0][at], flow[1][at]))
-    d, z_var, m_var, du, dv = columns.cpu().numpy()
+    at: Any = (v, u) if isinstance(shift, np.ndarray) else tuple(torch.from_numpy(i).to(shift.device) for i in (v, u))
+    d, z_var, m_var, du, dv = (_on_cpu(each[at]) for each in (shift, depth_var, match_var, maps[2][0], maps[2][1]))
 
     keep = _inside(u, v, config.border, camera) & _inside(u + du, v + dv, config.border, camera)
     keep &= d >= config.min_disparity
@@ -59,8 +64,8 @@ def select_keypoints(
         # Sigma above max_uncertainty medians of sigma is variance above its square times the median variance.
         factor = config.max_uncertainty**2
         coarse = (slice(None, None, _MEDIAN_STRIDE),) * 2
-        keep &= z_var <= factor * float(depth_var[coarse].median())
-        keep &= m_var <= factor * float(match_var[coarse].median())
+        keep &= z_var <= factor * float(np.median(_on_cpu(depth_var[coarse])))
+        keep &= m_var <= factor * float(np.median(_on_cpu(match_var[coarse])))
         order = _spread(candidates[keep], z_var[keep] * m_var[keep], config.count, camera)
         return candidates[keep][order]
     return candidates[keep][: config.count]
@@ -79,24 +84,29 @@ def _random_pixels(height: int, width: int, config: KeypointConfig, seed: int) -
     return np.stack((flat % width, flat // width), axis=1).astype(np.int64)
 
 
-def _local_minima(quality: torch.Tensor, window: int) -> npt.NDArray[np.int64]:
+def _local_minima(quality: Map, window: int) -> npt.NDArray[np.int64]:
     """(M, 2) pixels (u, v) where the (H, W) map is the minimum of its window; ties broken by a fixed pattern."""
-    quality = quality * _tie_breaker(*quality.shape).to(quality.device)
-    if quality.device.type == "cpu":
-        image = quality.numpy()
-        minima = image == cv2.erode(image, np.ones((window | 1, window | 1), np.uint8))
-        v, u = np.divmod(np.flatnonzero(minima), image.shape[1])
+    ties = _tie_breaker(*quality.shape)
+    if isinstance(quality, np.ndarray):
+        image = quality * ties
+        lowest = cv2.erode(image, np.ones((window | 1, window | 1), np.uint8))
+        v, u = np.divmod(np.flatnonzero(image == lowest), image.shape[1])
     else:
-        pooled = -torch.nn.functional.max_pool2d(-quality[None, None], window | 1, stride=1, padding=(window | 1) // 2)
-        v, u = (axis.cpu().numpy() for axis in torch.nonzero(quality == pooled[0, 0], as_tuple=True))
+        tensor = quality * torch.from_numpy(ties).to(quality.device)
+        pooled = -torch.nn.functional.max_pool2d(-tensor[None, None], window | 1, stride=1, padding=(window | 1) // 2)
+        v, u = (axis.cpu().numpy() for axis in torch.nonzero(tensor == pooled[0, 0], as_tuple=True))
     return np.stack((u, v), axis=1).astype(np.int64)
 
 
+def _on_cpu(values: Map) -> npt.NDArray[Any]:
+    return values if isinstance(values, np.ndarray) else values.cpu().numpy()
+
+
 @lru_cache(maxsize=4)
-def _tie_breaker(height: int, width: int) -> torch.Tensor:
+def _tie_breaker(height: int, width: int) -> npt.NDArray[np.float32]:
     """(H, W) fixed factors within 1 +- 1e-3: where a floor makes variances equal, they decide, always alike."""
     noise = np.random.default_rng(0).uniform(1 - 1e-3, 1 + 1e-3, (height, width))
-    return torch.from_numpy(noise.astype(np.float32))
+    return noise.astype(np.float32)
 
 
 def _spread(
