@@ -30,11 +30,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import yaml
 
 from macvo_ros.atomic_write import atomic_write
 from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import CalibrationError
+from macvo_ros.plain_yaml import load_plain_yaml
 from macvo_ros.rectification import RawCamera, RawStereoCalibration
 
 Float64 = npt.NDArray[np.float64]
@@ -156,10 +156,9 @@ def _read_yaml(path: Path) -> Mapping[str, Any]:
     if text.startswith("%YAML"):  # OpenCV's own header, which is not YAML
         text = text.partition("\n")[2]
     try:
-        content = yaml.safe_load(text)
-    except Exception as error:  # PyYAML lets ValueError, RecursionError, TypeError and more escape on odd files
-        reason = " ".join(str(error).split())[:120]
-        raise CalibrationError(f"{path}: not a YAML file ({reason})") from None
+        content = load_plain_yaml(text)
+    except ValueError as error:
+        raise CalibrationError(f"{path}: not a YAML file ({error})") from None
     if not isinstance(content, Mapping):
         raise CalibrationError(f"{path}: expected `key: value` lines, got {str(content)[:60]!r}")
     return content

@@ -20,6 +20,9 @@ Image = npt.NDArray[np.uint8]
 BYTES_PER_PIXEL = {"mono8": 1, "8UC1": 1, "mono16": 2, "rgb8": 3, "bgr8": 3, "rgba8": 4, "bgra8": 4}
 """What `decode_image` understands (8UC1 is what some infrared drivers call mono8)."""
 
+MAX_PIXELS = 1 << 26
+"""Pixels a compressed image may claim to have (8192 x 8192): a header of a few bytes must not ask for gigabytes."""
+
 _TO_RGB = {"bgr8": cv2.COLOR_BGR2RGB, "rgba8": cv2.COLOR_RGBA2RGB, "bgra8": cv2.COLOR_BGRA2RGB}
 
 
@@ -96,6 +99,7 @@ def decode_compressed(data: Any, format: str) -> Image:
             f"compressed image is neither JPEG nor PNG (format {format!r}, {len(content)} bytes, beginning with "
             f"{content[:4].hex(' ') or 'nothing'}); set image_transport to jpeg or png"
         )
+    check_claimed_size(content)
     try:
         image = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
     except cv2.error as error:
@@ -116,6 +120,27 @@ def decode_compressed(data: Any, format: str) -> Image:
     elif image.ndim == 3:
         image = image[:, :, 0]
     return np.asarray(image, dtype=np.uint8)
+
+
+def check_claimed_size(content: bytes) -> None:
+    """Refuse a JPEG or PNG that says it is larger than MAX_PIXELS, before a decoder allocates that."""
+    height = width = 0
+    if content.startswith(b"\x89PNG"):
+        width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
+    elif content.startswith(b"\xff\xd8"):
+        at = 2
+        while at + 9 <= len(content) and content[at] == 0xFF:
+            marker = content[at + 1]
+            if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):  # a frame header
+                height, width = (int.from_bytes(content[start : start + 2], "big") for start in (at + 5, at + 7))
+                break
+            alone = marker == 0xFF or marker == 0x01 or 0xD0 <= marker <= 0xD7  # fill bytes and bare markers
+            step = 1 if marker == 0xFF else 2
+            at += step if alone else 2 + int.from_bytes(content[at + 2 : at + 4], "big")
+    if width * height > MAX_PIXELS:
+        raise ImageError(
+            f"the image says it is {width}x{height}: more than {MAX_PIXELS} pixels are not read; is it damaged?"
+        )
 
 
 def _check_jpeg(content: bytes) -> None:

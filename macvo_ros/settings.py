@@ -12,9 +12,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-import yaml
-
 from macvo_ros.errors import ConfigError
+from macvo_ros.plain_yaml import load_plain_yaml
 
 T = TypeVar("T")
 
@@ -52,7 +51,7 @@ class Setting:
 
     def check(self, value: Any) -> Any:
         """Return `value` as this setting's type, or raise a ConfigError that names key, value and what is allowed."""
-        wrong = ConfigError(f"{self.key}: expected {self.allowed()}, got {value!r}")
+        wrong = ConfigError(f"{self.key}: expected {self.allowed()}, got {_shown(value)}")
         if self.type is bool:
             if not isinstance(value, bool):
                 raise wrong
@@ -87,6 +86,14 @@ class Setting:
         if low is not None:
             return f"{name} of at least {low}"
         return name if high is None else f"{name} of at most {high}"
+
+
+def _shown(value: Any) -> str:
+    """A value for an error; whole numbers of thousands of digits have no text."""
+    try:
+        return " ".join(repr(value).split())[:120]
+    except ValueError:
+        return f"a {type(value).__name__}"
 
 
 def settings(cls: type, prefix: str = "") -> Iterator[Setting]:
@@ -147,8 +154,8 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
         if not separator or not key:
             raise ConfigError(f"expected key=value, got {word!r} (for example keypoints.count=300)")
         try:
-            flat[key.strip()] = yaml.safe_load(text)
-        except yaml.YAMLError:
+            flat[key.strip()] = load_plain_yaml(text)
+        except ValueError:
             flat[key.strip()] = text
     return flat
 
@@ -156,11 +163,11 @@ def parse_assignments(assignments: list[str]) -> dict[str, Any]:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a configuration file into dotted keys."""
     try:
-        tree = yaml.safe_load(path.read_text())
+        tree = load_plain_yaml(path.read_text())
     except OSError as error:
         raise ConfigError(f"cannot read configuration file {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from error
     if tree is None:
         return {}
     if not isinstance(tree, Mapping):

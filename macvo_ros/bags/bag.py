@@ -110,7 +110,7 @@ class Bag:
             return self._types.deserialize_cdr(raw, type)
         except Exception as error:  # the generated deserialisers let whatever happens escape
             raise SequenceError(
-                f"{self.path}: a {type} message of {len(raw)} bytes is malformed ({error or type_name(error)})"
+                f"{self.path}: a {type} message of {len(raw)} bytes is malformed ({short(error)})"
             ) from None
 
     def stamp(self, raw: bytes) -> int:
@@ -130,7 +130,7 @@ class Bag:
         except SequenceError:
             raise
         except Exception as error:  # rosbags raises many kinds on a damaged file
-            raise SequenceError(f"{reader.path} is damaged: {error or type_name(error)}; record it again") from error
+            raise SequenceError(f"{reader.path} is damaged: {short(error)}; record it again") from error
 
     def _files(self) -> list[Path]:
         """What to open: the folder itself where it has its metadata, else its files in order of their numbers."""
@@ -153,13 +153,13 @@ class Bag:
             reader.open()
         except Exception as error:
             if path.is_dir() and list(path.glob("*.mcap")):
-                self.damage.append(f"{path.name}: metadata.yaml is unusable ({error or type_name(error)})")
+                self.damage.append(f"{path.name}: metadata.yaml is unusable ({short(error)})")
                 reader = McapScan(sorted(path.glob("*.mcap"), key=_natural)[0])
             elif path.suffix == ".mcap":
                 reader = McapScan(path)
             else:
                 hint = "; try `rosbag reindex`" if path.suffix == ".bag" else ""
-                raise SequenceError(f"{path} cannot be opened: {error or type_name(error)}{hint}") from error
+                raise SequenceError(f"{path} cannot be opened: {short(error)}{hint}") from error
             reader.open()
             self.damage += reader.damage
         self._stack.callback(reader.close)
@@ -184,9 +184,9 @@ class Bag:
         return Path(self._stack.enter_context(TemporaryDirectory(prefix="macvo_bag_")))
 
 
-def type_name(error: BaseException) -> str:
-    """The class name of an error that has no text of its own."""
-    return type(error).__name__
+def short(error: BaseException) -> str:
+    """The text of an error in one line; its class name when it has none of its own."""
+    return (" ".join(str(error).split()) or type(error).__name__)[:300]
 
 
 def _stored_files(folder: Path) -> list[Path]:

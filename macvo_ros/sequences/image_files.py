@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.camera import StereoCamera
-from macvo_ros.errors import SequenceError
+from macvo_ros.errors import ImageError, SequenceError
 from macvo_ros.frame import StereoFrame
+from macvo_ros.image_decoding import check_claimed_size
 from macvo_ros.rectification import StereoRectifier
 
 Float64 = npt.NDArray[np.float64]
@@ -101,10 +102,13 @@ def read_image(path: Path) -> Image:
     if png_cut or (data.startswith(b"\xff\xd8") and data.rfind(b"\xff\xd9") < data.rfind(b"\xff\xda")):
         raise SequenceError(f"{path}: the image is cut short; copy it again")
     try:
+        check_claimed_size(data)
         flags = cv2.IMREAD_ANYCOLOR | cv2.IMREAD_IGNORE_ORIENTATION
         image = cv2.imdecode(np.frombuffer(data, np.uint8), flags) if data else None
     except cv2.error:
         image = None
+    except ImageError as error:
+        raise SequenceError(f"{path}: {error}") from None
     if image is None or image.size == 0:
         raise SequenceError(f"{path}: not an image that can be read ({len(data)} bytes); copy it again")
     return np.asarray(cv2.cvtColor(image, cv2.COLOR_BGR2RGB) if image.ndim == 3 else image)
