@@ -31,5 +31,5 @@ setup(
         "view": ["rerun-sdk>=0.23"],
         "dev": ["pytest>=7", "hypothesis>=6", "ruff", "mypy", "types-PyYAML", "scipy"],
     },
-    entry_points={"console_scripts": ["macvo = macvo_ros.cli:main"]},
+    entry_points={"console_scripts": ["macvo = macvo_ros.cli:main", "macvo_node = macvo_ros.ros.main:main"]},
 )
