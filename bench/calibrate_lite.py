@@ -25,10 +25,10 @@ from macvo_ros.matching.lite.matcher import (
     REFINED_STEREO_VARIANCE,
     LiteMatch,
     LiteMatcher,
+    refine_smooth,
     refined_variance,
 )
 from macvo_ros.matching.matcher import Prediction, look_up
-from macvo_ros.matching.patch_refinement import refine_matches
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import WORLDS
 from macvo_ros.se3 import inverse
@@ -85,9 +85,9 @@ def collect(sequence: RenderedSequence, index: int, stereo: Errors, flow: Errors
     if len(pixel) == 0:
         return
     points = look_up(pixel, reference, match)
-    left, right, following = matcher.greys(first)[0], matcher.greys(first)[1], matcher.greys(second)[0]
-    to_next = refine_matches(left, following, match.flow.numpy().transpose(1, 2, 0), pixel, axes=2)
-    to_right = refine_matches(left, right, -reference.disparity.numpy()[..., None], pixel, axes=1)
+    left, right, following = *matcher.images(first), matcher.images(second)[0]
+    to_next = refine_smooth(left, following, match.flow.numpy().transpose(1, 2, 0), pixel, axes=2)
+    to_right = refine_smooth(left, right, -reference.disparity.numpy()[..., None], pixel, axes=1)
     d, u, v = bilinear([torch.from_numpy(m) for m in (truth.disparity, *truth.static_flow)], pixel)
     good = to_next.ok & to_right.ok & (np.minimum(to_next.likeness, to_right.likeness) > MIN_LIKENESS)
     good &= np.isfinite(d) & np.isfinite(u) & np.isfinite(v)

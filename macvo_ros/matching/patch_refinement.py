@@ -19,7 +19,6 @@ Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Grey = npt.NDArray[np.uint8]
 
-_RADIUS = 7
 _ITERATIONS = 5
 _MAX_SHIFT = 1.0
 """A refinement further than this from the dense match is not one, pixels."""
@@ -57,19 +56,29 @@ class RefinedCoefficients:
         return np.where(refinement.ok[:, None], after, dense_var)
 
 
-def refine_matches(source: Grey, target: Grey, dense: Float32, pixel: Float64, axes: int) -> Refinement:
+def refine_matches(
+    source: Grey | Float32,
+    target: Grey | Float32,
+    dense: Float32,
+    pixel: Float64,
+    axes: int,
+    *,
+    radius: int = 7,
+    stride: int = 1,
+) -> Refinement:
     """Refine matches from `source` to `target` around the (H, W, axes) dense match at (N, 2) source pixels.
 
     axes: 2 for flow; 1 for stereo, where dense is the horizontal displacement (minus the disparity).
+    radius: of the patch, pixels, a multiple of stride; stride: between its samples (smooth the images above 1).
     """
-    offsets, window = _patch()
+    offsets, window = _patch(radius, stride)
     at = pixel.astype(np.float32)
     count = len(pixel)
-    template = _window(source, at).reshape(count, -1)
+    template = _window(source, at, offsets)
     # Central differences of the interpolated image: the derivative of what is compared.
     half = np.float32(0.5)
     gradients = [
-        (_window(source, at + half * step) - _window(source, at - half * step)).reshape(count, -1)
+        _window(source, at + half * step, offsets) - _window(source, at - half * step, offsets)
         for step in np.eye(2, dtype=np.float32)[:axes]
     ]
     centred = template - (template @ window)[:, None]
@@ -82,7 +91,7 @@ def refine_matches(source: Grey, target: Grey, dense: Float32, pixel: Float64, a
 
     positions = [at[:, axis, None] + offsets[:, axis] for axis in range(2)]  # of the patch in the target, (N, P) each
     for axis in range(axes):
-        positions[axis] += _window(dense[..., axis], at).reshape(count, -1)
+        positions[axis] += _window(dense[..., axis], at, offsets)
     values = np.ascontiguousarray(target, dtype=np.float32)
     shift = np.zeros((count, 2), np.float32)
     error, solution = np.zeros_like(template), np.zeros((count, axes + 2), np.float32)
@@ -118,19 +127,32 @@ def _likeness(a: Float32, b: Float32, window: Float32) -> Float64:
     return np.asarray((a * b) @ window / np.sqrt((a * a) @ window * ((b * b) @ window) + 1e-6), dtype=np.float64)
 
 
-def _window(image: npt.NDArray[Any], at: Float32) -> Float32:
-    """(N, S, S) the patches of an (H, W) image around (N, 2) pixels, interpolated; outside is the edge."""
+def _window(image: npt.NDArray[Any], at: Float32, offsets: Float32) -> Float32:
+    """(N, P) values of an (H, W) image at (N, 2) pixels plus (P, 2) whole offsets; outside is the edge."""
     height, width = image.shape
-    side = np.arange(-_RADIUS, _RADIUS + 2)
     whole = np.floor(at).astype(np.int64)
-    fraction = (at - whole).astype(np.float32)
-    rows = np.clip(whole[:, 1, None] + side[: None if fraction[:, 1].any() else -1], 0, height - 1)
-    columns = np.clip(whole[:, 0, None] + side[: None if fraction[:, 0].any() else -1], 0, width - 1)
-    values: Float32 = image[rows[:, :, None], columns[:, None, :]].astype(np.float32)
-    if rows.shape[1] == len(side):
-        values = values[:, :-1] + fraction[:, 1, None, None] * (values[:, 1:] - values[:, :-1])
-    if columns.shape[1] == len(side):
-        values = values[:, :, :-1] + fraction[:, 0, None, None] * (values[:, :, 1:] - values[:, :, :-1])
+    u, v = ((at - whole).astype(np.float32)[:, axis, None] for axis in range(2))
+    steps = offsets.astype(np.int64)
+    index = (whole[:, 1] * width + whole[:, 0])[:, None] + (steps[:, 1] * width + steps[:, 0])
+    reach = np.abs(steps).max(axis=0) + 1
+    inside = bool((whole >= reach).all() and (whole + reach < (width, height)).all())
+    flat = image.reshape(-1)
+
+    def read(right: int, down: int) -> Float32:
+        if inside:
+            return np.asarray(flat.take(index + (down * width + right)), dtype=np.float32)
+        column = np.clip(whole[:, 0, None] + steps[:, 0] + right, 0, width - 1)
+        row = np.clip(whole[:, 1, None] + steps[:, 1] + down, 0, height - 1)
+        return np.asarray(flat.take(row * width + column), dtype=np.float32)
+
+    values = read(0, 0)
+    if u.any():
+        values += u * (read(1, 0) - values)
+    if v.any():
+        lower = read(0, 1)
+        if u.any():
+            lower += u * (read(1, 1) - lower)
+        values += v * (lower - values)
     return values
 
 
@@ -156,11 +178,11 @@ def _read(image: Float32, u: Float32, v: Float32) -> Float32:
     return np.asarray(upper, dtype=np.float32)
 
 
-@lru_cache(maxsize=1)
-def _patch() -> tuple[Float32, Float32]:
+@lru_cache(maxsize=4)
+def _patch(radius: int, stride: int) -> tuple[Float32, Float32]:
     """(P, 2) offsets and (P,) Gaussian window of sum 1."""
-    side = np.arange(-_RADIUS, _RADIUS + 1, dtype=np.float32)
+    side = np.arange(-radius, radius + 1, stride, dtype=np.float32)
     u, v = np.meshgrid(side, side)
     offsets = np.stack((u.ravel(), v.ravel()), axis=-1)
-    window = np.exp(-0.5 * (offsets**2).sum(axis=1) / (0.5 * _RADIUS) ** 2)
+    window = np.exp(-0.5 * (offsets**2).sum(axis=1) / (0.5 * radius) ** 2)
     return offsets, (window / window.sum()).astype(np.float32)

@@ -15,9 +15,7 @@ from tqdm import tqdm
 
 from macvo_ros.atomic_write import atomic_write
 from macvo_ros.matching.lite.features import ImageFeatures, stereo_features, temporal_features, to_grid
-from macvo_ros.matching.lite.matcher import LiteMatcher, seed_flow
-from macvo_ros.matching.lite.network import LiteNetwork
-from macvo_ros.matching.patch_refinement import refine_matches
+from macvo_ros.matching.lite.matcher import DenseSearch, refine_smooth, seed_flow
 from macvo_ros.se3 import exp_so3, transform
 from macvo_ros.training.flow_pairs import FlowPair
 from macvo_ros.training.lite_scenes import Clip
@@ -59,28 +57,30 @@ class LiteSamples:
 def clip_samples(clip: Clip, seed: int) -> npt.NDArray[np.float16]:
     """(S, C + 4, h, w) two stereo and two temporal matches: evidence, error before and after refinement."""
     rng = np.random.default_rng(seed)
-    matcher = LiteMatcher(LiteNetwork())  # for its dense flow; the network is not asked
+    search = DenseSearch()
     images = [clip.grey(frame) for frame in range(3)]
-    lefts = [ImageFeatures(left) for left, _ in images]
+    lefts, rights = ([ImageFeatures(pair[side]) for pair in images] for side in range(2))
     samples = []
     for frame in range(2):
         left, right = images[frame]
-        to_right = matcher.dense_flow(left, right)
-        evidence = stereo_features(lefts[frame], ImageFeatures(right), to_grid(to_right), clip.camera)
+        to_right = search.flow(left, right)
+        evidence = stereo_features(lefts[frame], rights[frame], to_grid(to_right), clip.camera)
         disparity = clip.truth("disparity", frame)
         # A vertical offset of the whole image is the calibration's error and not the match's.
         level = np.full_like(disparity, np.median(to_right[..., 1]))
-        errors = match_errors(clip, frame, right, to_right, np.stack((-disparity, level)), 1, rng)
+        errors = match_errors(clip, frame, lefts[frame], rights[frame], to_right, np.stack((-disparity, level)), 1, rng)
         samples.append(np.concatenate((evidence, *errors)))
 
         motion = predicted_motion(clip, frame, rng)
         measured = np.ascontiguousarray(-to_right[..., 0])
         following = images[frame + 1][0]
-        flow = matcher.dense_flow(left, following, seed_flow(clip.camera, to_grid(measured), motion))
+        flow = search.flow(left, following, seed_flow(clip.camera, to_grid(measured), motion))
         evidence = temporal_features(
             lefts[frame], lefts[frame + 1], to_grid(flow), to_grid(measured), clip.camera, motion
         )
-        errors = match_errors(clip, frame, following, flow, clip.truth("static_flow", frame), 2, rng)
+        errors = match_errors(
+            clip, frame, lefts[frame], lefts[frame + 1], flow, clip.truth("static_flow", frame), 2, rng
+        )
         samples.append(np.concatenate((evidence, *errors)))
     return np.stack(samples).astype(np.float16)
 
@@ -100,7 +100,8 @@ def predicted_motion(clip: Clip, frame: int, rng: np.random.Generator) -> Float6
 def match_errors(
     clip: Clip,
     frame: int,
-    target: npt.NDArray[np.uint8],
+    source: ImageFeatures,
+    target: ImageFeatures,
     flow: Float32,
     truth: Float32,
     axes: int,
@@ -125,8 +126,7 @@ def match_errors(
     if len(rows):
         some = rng.choice(len(rows), min(_REFINED_POINTS, len(rows)), replace=False)
         at = (rows[some], columns[some])
-        left = clip.grey(frame)[0]
-        result = refine_matches(left, target, flow[..., :axes], pixel[at].astype(np.float64), axes)
+        result = refine_smooth(source, target, flow[..., :axes], pixel[at].astype(np.float64), axes)
         shift = np.where(result.ok[:, None], result.shift, np.nan)
         refined[:axes, at[0], at[1]] = dense[:axes, at[0], at[1]] + shift.T
     return dense, refined

@@ -44,13 +44,21 @@ class ImageFeatures:
         self.gradient_u: Float32 = cv2.Scharr(half, cv2.CV_32F, 1, 0, scale=1 / 32)
         self.gradient_v: Float32 = cv2.Scharr(half, cv2.CV_32F, 0, 1, scale=1 / 32)
         self._texture: Float32 | None = None
-        self._grey = whole
+        self._smooth: Float32 | None = None
+        self._grey = grey
+
+    def smooth(self) -> Float32:
+        """(H, W) the image, slightly smoothed: every second pixel of it tells as much as all of the original."""
+        if self._smooth is None:
+            self._smooth = np.asarray(cv2.GaussianBlur(self._grey.astype(np.float32), (3, 3), 0), dtype=np.float32)
+        return self._smooth
 
     def texture(self) -> Float32:
         """(5, h, w) brightness, fine_texture, texture_u, texture_v, texture_uv."""
         if self._texture is None:
-            back = cv2.resize(self.half, (self._grey.shape[1], self._grey.shape[0]), interpolation=cv2.INTER_NEAREST)
-            fine = self._cells(cv2.absdiff(back, self._grey.astype(np.float32)))
+            whole = self._grey[: self.grid[0] * SCALE, : self.grid[1] * SCALE].astype(np.float32)
+            back = cv2.resize(self.half, whole.shape[::-1], interpolation=cv2.INTER_NEAREST)
+            fine = self._cells(cv2.absdiff(back, whole))
             xx = self._cells(self.gradient_u * self.gradient_u)
             yy = self._cells(self.gradient_v * self.gradient_v)
             xy = self._cells(self.gradient_u * self.gradient_v)

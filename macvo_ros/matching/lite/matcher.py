@@ -3,6 +3,7 @@ refinement at the keypoints. Real time on two CPU cores; the weights are in the 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import cv2
@@ -31,12 +32,14 @@ from macvo_ros.matching.rigid_flow import rigid_flow
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
+_RADIUS = 12
+"""Of the patches that keypoints are refined with, pixels."""
 _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
 
 # Fitted on rendered scenes apart from those of the training by bench/calibrate_lite.py.
-REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.5, dense=1.0)
-REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.5, dense=1.0)
+REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.23, dense=0.84)
+REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.26, dense=0.74)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,52 +63,58 @@ class _Side:
     stereo: LiteMatch | None = None
 
 
+class DenseSearch:
+    """OpenCV's DIS flow at its fast preset. One for each thread: it keeps buffers."""
+
+    def __init__(self) -> None:
+        self._size: tuple[int, ...] = ()
+        self._dis: cv2.DISOpticalFlow | None = None
+
+    def flow(self, source: Image, target: Image, seed: Float32 | None = None) -> Float32:
+        """(H, W, 2) flow between two grey images, started from a seed of the same shape (which is overwritten)."""
+        if self._dis is None or source.shape != self._size:  # OpenCV reads beyond buffers of another size
+            self._dis, self._size = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST), source.shape
+        return np.asarray(self._dis.calc(source, target, seed), dtype=np.float32)
+
+
 class LiteMatcher:
     """Dense inverse search with a learned variance, on the CPU."""
 
-    disparity_correlation = ErrorCorrelation(share=0.4, length=9.0)
-    flow_correlation = ErrorCorrelation(share=0.5, length=6.0)
+    disparity_correlation = ErrorCorrelation(share=0.37, length=26)
+    flow_correlation = ErrorCorrelation(share=0.31, length=18)
     uses_prediction = True
 
     def __init__(self, network: LiteNetwork | None = None) -> None:
         self.device = torch.device("cpu")
         self._network = network or load_network()
         self._sides: dict[int, _Side] = {}
-        self._dis: tuple[tuple[int, ...], cv2.DISOpticalFlow] | None = None
+        self._stereo_search, self._temporal_search = DenseSearch(), DenseSearch()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="macvo stereo matching")
 
     def reset(self) -> None:
         """Forget earlier frames."""
         self._sides.clear()
 
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
-        """See `Matcher.match`. The prediction seeds the flow; the stereo match of a frame is computed once."""
+        """See `Matcher.match`. The prediction seeds the flow; the stereo match of a frame is computed once.
+
+        Stereo and flow do not depend on each other: they are searched at the same time, in two threads.
+        """
         keep = {id(frame) for frame in (reference, current) if frame is not None}
         self._sides = {key: side for key, side in self._sides.items() if key in keep}
         side = self._side(current)
-        evidence = []
-        if side.stereo is None:
-            side.to_right = self.dense_flow(side.left, side.right)
-            coarse = to_grid(side.to_right)
-            evidence.append(stereo_features(side.left_features, side.right_features, coarse, current.camera))
-        flow: Float32 | None = None
-        if reference is not None:
-            earlier = self._side(reference)
-            motion = np.eye(4) if prediction is None else prediction.motion
-            disparity = self._disparity(earlier) if prediction is None else prediction.disparity.numpy()
-            coarse_disparity = to_grid(disparity)
-            seed = None if prediction is None else seed_flow(current.camera, coarse_disparity, motion)
-            flow = self.dense_flow(earlier.left, side.left, seed)
-            evidence.append(
-                temporal_features(
-                    earlier.left_features, side.left_features, to_grid(flow), coarse_disparity, current.camera, motion
-                )
-            )
+        stereo = None if side.stereo else self._thread.submit(self._match_stereo, side)
+        temporal = None if reference is None else self._match_temporal(self._side(reference), side, prediction)
+        evidence = [] if stereo is None else [stereo.result()]
+        if temporal is not None:
+            evidence.append(temporal[1])
         variances = self.variances(np.stack(evidence)) if evidence else np.empty((0, 4, 1, 1), np.float32)
         if side.stereo is None:
             assert side.to_right is not None
             side.stereo = _stereo_match(side.to_right, variances[0], current.camera)
-        if flow is None:
+        if temporal is None:
             return side.stereo
+        flow = temporal[0]
         height, width = flow.shape[:2]
         return replace(
             side.stereo,
@@ -127,10 +136,12 @@ class LiteMatcher:
         assert match.refined_flow_var is not None
         before, now = self._side(reference), self._side(current)
         dense = match.flow.numpy().transpose(1, 2, 0)
-        flow = refine_matches(before.left, now.left, dense, points.pixel, axes=2)
+        flow = refine_smooth(before.left_features, now.left_features, dense, points.pixel, axes=2)
         matched = points.pixel + points.flow + flow.shift
-        first = refine_matches(before.left, before.right, _to_right(reference_match), points.pixel, axes=1)
-        second = refine_matches(now.left, now.right, _to_right(match), matched, axes=1)
+        first = refine_smooth(
+            before.left_features, before.right_features, _to_right(reference_match), points.pixel, axes=1
+        )
+        second = refine_smooth(now.left_features, now.right_features, _to_right(match), matched, axes=1)
         alike = np.minimum(np.minimum(flow.likeness, first.likeness), second.likeness) > _MIN_LIKENESS
         return PointMatches(
             pixel=points.pixel,
@@ -144,23 +155,35 @@ class LiteMatcher:
             matched_disparity_var=_refined_disparity_var(match, matched, points.matched_disparity_var, second),
         ).subset(alike)
 
-    def dense_flow(self, source: Image, target: Image, seed: Float32 | None = None) -> Float32:
-        """(H, W, 2) flow between two grey images, started from a seed of the same shape (which is overwritten)."""
-        if self._dis is None or self._dis[0] != source.shape:
-            # OpenCV's DIS crashes when, after a seeded call, the image size changes: each size has its own.
-            self._dis = (source.shape, cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST))
-        return np.asarray(self._dis[1].calc(source, target, seed), dtype=np.float32)
+    def _match_stereo(self, side: _Side) -> Float32:
+        """Match left to right; returns the evidence about it."""
+        side.to_right = self._stereo_search.flow(side.left, side.right)
+        return stereo_features(side.left_features, side.right_features, to_grid(side.to_right), side.frame.camera)
 
-    def greys(self, frame: StereoFrame) -> tuple[Image, Image]:
-        """Grey (left, right) of a frame, kept while it is the reference or the current one."""
+    def _match_temporal(self, earlier: _Side, now: _Side, prediction: Prediction | None) -> tuple[Float32, Float32]:
+        """Flow (H, W, 2) from the earlier left image to the current one, and the evidence about it."""
+        camera = now.frame.camera
+        if prediction is None:
+            motion, seed, disparity = np.eye(4), None, to_grid(self._disparity(earlier))
+        else:
+            motion, disparity = prediction.motion, to_grid(prediction.disparity.numpy())
+            seed = seed_flow(camera, disparity, motion)
+        flow = self._temporal_search.flow(earlier.left, now.left, seed)
+        images = (earlier.left_features, now.left_features)
+        return flow, temporal_features(*images, to_grid(flow), disparity, camera, motion)
+
+    def images(self, frame: StereoFrame) -> tuple[ImageFeatures, ImageFeatures]:
+        """Left and right image of a frame, kept while it is the reference or the current one."""
         side = self._side(frame)
-        return side.left, side.right
+        return side.left_features, side.right_features
 
     @torch.inference_mode()
     def variances(self, evidence: Float32) -> Float32:
         """(B, C, h, w) evidence to (B, 4, h, w) variances (`network.OUTPUTS`), pixels^2."""
         rows, columns = evidence.shape[-2:]
-        even = np.pad(evidence, ((0, 0), (0, 0), (0, rows % 2), (0, columns % 2)), mode="edge")
+        even = evidence
+        if rows % 2 or columns % 2:
+            even = np.pad(evidence, ((0, 0), (0, 0), (0, rows % 2), (0, columns % 2)), mode="edge")
         log_sigma = self._network(torch.from_numpy(even).to(memory_format=torch.channels_last))
         return np.asarray(torch.exp(2 * log_sigma)[:, :, :rows, :columns].contiguous().numpy())
 
@@ -173,7 +196,7 @@ class LiteMatcher:
 
     def _disparity(self, side: _Side) -> Float32:
         if side.to_right is None:
-            side.to_right = self.dense_flow(side.left, side.right)
+            side.to_right = self._temporal_search.flow(side.left, side.right)
         return np.ascontiguousarray(-side.to_right[..., 0])
 
 
@@ -184,6 +207,13 @@ def seed_flow(camera: StereoCamera, disparity: Float32, motion: Float64) -> Floa
     """
     coarse = rigid_flow(grid_camera(camera), disparity * np.float32(1 / SCALE), motion) * np.float32(SCALE)
     return _full_size(coarse, camera.height, camera.width)
+
+
+def refine_smooth(
+    source: ImageFeatures, target: ImageFeatures, dense: Float32, pixel: Float64, axes: int
+) -> Refinement:
+    """`refine_matches` on a wide patch of smoothed images, every second pixel: more certain in noise, and faster."""
+    return refine_matches(source.smooth(), target.smooth(), dense, pixel, axes, radius=_RADIUS, stride=2)
 
 
 def refined_variance(

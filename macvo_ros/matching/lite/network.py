@@ -59,7 +59,7 @@ class LiteNetwork(nn.Module):
         at_32 = at_32 + functional.relu(self.whole(at_32.mean((2, 3))))[:, :, None, None]
         at_16 = self.join_16(at_16 + _grown(self.up_16(at_32), at_16))
         at_8 = self.join_8(at_8 + _grown(self.up_8(at_16), at_8))
-        log_sigma = functional.pixel_shuffle(self.out(at_8), 2)
+        log_sigma = functional.pixel_shuffle(self.out(at_8).contiguous(), 2)
         return log_sigma.clamp(*_LIMITS)
 
 
