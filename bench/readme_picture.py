@@ -1,6 +1,6 @@
 """The picture of the README: keypoints with their uncertainty, and the trajectory with its 3-sigma tube.
 
-python -m bench.readme_picture [--world corridor] [--frames 120] [--out docs/images/demo.png]
+python -m bench.readme_picture [--world room] [--frames 90] [--out docs/images/demo.png]
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ TUBE = 20.0
 def main() -> None:
     """Run, draw, save."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--world", default="corridor")
-    parser.add_argument("--frames", type=int, default=120)
-    parser.add_argument("--seed", type=int, default=5)
+    parser.add_argument("--world", default="room")
+    parser.add_argument("--frames", type=int, default=90)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("docs/images/demo.png"))
     args = parser.parse_args()
     sequence = RenderedSequence(args.world, args.frames, args.seed)
@@ -41,14 +41,18 @@ def main() -> None:
     landmarks = estimate.landmarks
     assert landmarks is not None
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(13, 5), width_ratios=(1.55, 1), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(12.5, 4.9), width_ratios=(1.6, 1), layout="constrained")
     left.imshow(estimate.frame.left)
-    sigma = np.sqrt(landmarks.covariance[:, 2, 2])
+    sigma = 1e3 * np.sqrt(landmarks.covariance[:, 2, 2])
     drawn = left.scatter(
         *landmarks.pixel.T, c=sigma, s=26, cmap="plasma", norm=LogNorm(), edgecolors="black", linewidths=0.5
     )
     left.set_axis_off()
-    figure.colorbar(drawn, ax=left, orientation="horizontal", shrink=0.6, pad=0.02, label="sigma of the depth [m]")
+    ticks = [t for t in (1, 2, 5, 10, 20, 50, 100) if sigma.min() <= t <= sigma.max()]
+    bar = figure.colorbar(drawn, ax=left, orientation="horizontal", shrink=0.6, aspect=40, pad=0.02, ticks=ticks)
+    bar.ax.set_xticklabels([f"{t}" for t in ticks])
+    bar.ax.minorticks_off()
+    bar.set_label("one sigma of the depth [mm]")
 
     place = run.poses[:, :3, 3]
     variance = run.covariances[:, :3, :3]
