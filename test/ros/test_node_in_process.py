@@ -75,3 +75,26 @@ def test_transitions_leave_nothing_behind(make_node):
     first = walk()
     for _ in range(9):
         assert walk() == first
+
+
+def test_an_unwritable_log_folder_is_replaced(monkeypatch, tmp_path, capsys):
+    """An unwritable home makes rclpy.init raise; a robot's odometry is worth more than its log."""
+    import os
+
+    import rclpy
+
+    from macvo_ros.ros.main import initialise
+
+    def init(**arguments):
+        if "ROS_LOG_DIR" not in os.environ:
+            raise RuntimeError("Failed to configure logging: could not create log folder")
+
+    monkeypatch.delenv("ROS_LOG_DIR", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setattr(rclpy, "init", init)
+    monkeypatch.setattr(rclpy, "try_shutdown", lambda: None)
+    initialise([])
+    assert os.environ["ROS_LOG_DIR"].startswith(str(tmp_path))
+    assert "logging to" in capsys.readouterr().err
+    monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path))
