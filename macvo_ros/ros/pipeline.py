@@ -87,6 +87,7 @@ class Pipeline:
         """Stop, and take everything off the graph."""
         self._placement.close()
         self.stop()
+        self._tracking.close()
         self._node.destroy_timer(self._timer)
         self._node.destroy_publisher(self._diagnostics)
         self._services.destroy()

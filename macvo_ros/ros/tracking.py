@@ -110,6 +110,12 @@ class Tracking:
         with self._lock:
             self._new_config = config
 
+    def close(self) -> None:
+        """Let the odometry end threads of its own."""
+        close = getattr(self._odometry, "close", None)
+        if close is not None:
+            close()
+
     @property
     def in_work(self) -> int:
         """Pairs handed to the odometry whose estimates have not come out (one when pipelined)."""
