@@ -117,7 +117,11 @@ class MotionPriorConfig:
 class Config:
     """Everything the odometry core can be told."""
 
-    matcher: str = setting("classic", "Who matches images.", choices=("auto", "classic", "lite", "flowformer"))
+    matcher: str = setting(
+        "auto",
+        "Who matches images; auto: flowformer with a CUDA device and a checkpoint, else lite.",
+        choices=("auto", "classic", "lite", "flowformer"),
+    )
     device: str = setting("auto", "Where networks run: auto (CUDA when present), cpu, cuda or cuda:N.")
     solver: str = setting(
         "lm", "lm: our Levenberg-Marquardt; pypose: PyPose's, as in the paper.", choices=("lm", "pypose")
