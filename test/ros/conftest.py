@@ -63,6 +63,7 @@ def start_node(ros: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     running: list[NodeProcess] = []
 
     def start(name: str, remap: dict[str, str] | None = None, **parameters: Any) -> NodeProcess:
+        parameters.setdefault("matcher", "classic")  # the quickest to start, and the same whatever the default
         node = NodeProcess(name, tmp_path_factory.mktemp(name) / "output.txt", remap, **parameters)
         running.append(node)
         return node

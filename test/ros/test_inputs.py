@@ -60,7 +60,7 @@ def test_raw_pair_is_rectified_by_camera_info(nodes, make_peer, frames):
         info.d, info.r = [], TURN.ravel()
     node.calibrate(*infos)
     stereo = StereoInput.from_camera_info(*(CameraInfo.from_message(info) for info in infos), rectify=True)
-    core = StereoOdometry(base_from_camera=stereo.raw_from_rectified)
+    core = StereoOdometry(Config(matcher="classic"), base_from_camera=stereo.raw_from_rectified)
     turned = camera.K @ TURN @ np.linalg.inv(camera.K)  # where a raw pixel is in the rectified image
     for i, frame in enumerate(frames[:4]):
         left, right = (
@@ -79,7 +79,7 @@ def test_raw_pair_from_a_calibration_file_with_stamps_apart_pipelined(nodes, mak
     peer = make_peer("file")
     node = SupervisedNode(nodes["file"], peer, frames[0].camera, topic="image_raw", infos=False)
     stereo = StereoInput.from_calibration(load_calibration(nodes["calibration"]))
-    unseeded = Config(classic=ClassicConfig(seeded=False))
+    unseeded = Config(matcher="classic", classic=ClassicConfig(seeded=False))
     core = StereoOdometry(unseeded, base_from_camera=stereo.raw_from_rectified)
     for i, frame in enumerate(frames[:3]):
         node.driver.left.publish(image_message(frame.left, frame.stamp, "mono8"))

@@ -7,6 +7,7 @@ import pytest
 from camera_messages import OPTICAL_FRAME, CameraDriver, stamp_of
 from harness import matrix
 
+from macvo_ros.config import Config
 from macvo_ros.message_fields import CLOUD_DTYPE, CLOUD_FIELDS, keypoint_cloud, transform_cloud
 from macvo_ros.odometry import StereoOdometry
 from macvo_ros.se3 import exp_so3, inverse, transform
@@ -60,7 +61,7 @@ def _run(frames, start_node, peer):
     received = {name: peer.listen(kind, f"{node.name}/{name}", qos) for name, (kind, qos) in topics.items()}
     received["tf"] = peer.listen(TFMessage, "/tf")
     driver = CameraDriver(peer, frames[0].camera)
-    core = StereoOdometry(base_from_camera=BASE_FROM_CAMERA)
+    core = StereoOdometry(Config(matcher="classic"), base_from_camera=BASE_FROM_CAMERA)
     estimates = []
     late = {"flow_sigma": 1}  # the first frame has no flow
     for i, frame in enumerate(frames[:COUNT]):
