@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
+from types import SimpleNamespace
 
 import pytest
 
+from macvo_ros.ros.core_log import forward_core_log
 from macvo_ros.ros.repeated_log import RepeatedLog
 from macvo_ros.ros.silence import PairFacts, TopicFacts, explain_silence
 
@@ -47,6 +50,23 @@ def test_cause(changes, pairs, words):
     assert words in text.splitlines()[-1]
     for topic in topics.values():
         assert topic.name in text
+
+
+def test_what_the_core_logs_reaches_the_nodes_log():
+    lines: list[tuple[str, str]] = []
+    levels = ("info", "warning", "error")
+    logger = SimpleNamespace(**{level: lambda text, level=level: lines.append((level, text)) for level in levels})
+    ours = logging.getLogger("macvo_ros")
+    before = ours.handlers, ours.level, ours.propagate
+    try:
+        forward_core_log(logger)
+        logging.getLogger("macvo_ros.matching.auto").info("chose %s", "lite")
+        logging.getLogger("macvo_ros.odometry").critical("gone")
+        logging.getLogger("macvo_ros.odometry").debug("chatter")
+    finally:
+        ours.handlers, ours.propagate = before[0], before[2]
+        ours.setLevel(before[1])
+    assert lines == [("info", "chose lite"), ("error", "gone")]
 
 
 def test_repeated_lines_are_counted_not_written():

@@ -16,6 +16,7 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
 
 from macvo_ros.errors import MacvoError
+from macvo_ros.ros.core_log import forward_core_log
 from macvo_ros.ros.node import MacvoNode
 from macvo_ros.ros.repeated_log import RepeatedLog
 
@@ -36,6 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"macvo_node: {error}", file=sys.stderr)
         rclpy.try_shutdown()
         return 2
+    forward_core_log(node.get_logger())
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     try:
