@@ -49,6 +49,12 @@ class SupervisedNode:
         self.peer.until(lambda: len(self.status) > before, "the status of a good pair")
         return self.status[-1]
 
+    def newest_odometry(self) -> Any:
+        """The odometry that belongs to the newest status; it may arrive a moment after it."""
+        stamp = self.status[-1].header.stamp
+        self.peer.until(lambda: self.odometry and self.odometry[-1].header.stamp == stamp, "odometry")
+        return self.odometry[-1]
+
     def values(self, part: str = "input") -> dict[str, str]:
         """Keys and values of the newest diagnostics of this node."""
         name = f"{self.node.name.strip('/')}: {part}"

@@ -133,7 +133,7 @@ def test_black_pair_is_silence_and_lost(node, frames):
     assert node.values("tracking")["level"] == b"\x02"  # ERROR
     after = node.track(frames[7])
     assert after.state in (Status.TRACKING, Status.DEGRADED)
-    node.peer.until(lambda: node.odometry[-1].header.stamp == after.header.stamp, "odometry after the black-out")
+    node.newest_odometry()
     assert status.header.stamp not in [message.header.stamp for message in node.odometry]
 
 
@@ -158,12 +158,12 @@ def test_duplicate_and_late_pairs_are_refused(node, frames):
 
 def test_time_going_back_restarts_from_the_last_pose(node, frames):
     node.track(frames[9])
-    last, resets = node.odometry[-1], node.status[-1].resets
+    last, resets = node.newest_odometry(), node.status[-1].resets
     status = node.track(frames[10], stamp=node.next_stamp() - 3_600_000_000_000)
     assert status.resets == resets + 1
-    node.peer.until(lambda: node.odometry[-1] is not last, "odometry after the jump")
-    assert node.odometry[-1].pose.pose.position == last.pose.pose.position
-    assert node.odometry[-1].pose.covariance[0] > last.pose.covariance[0] + 0.1
+    after = node.newest_odometry()
+    assert after.pose.pose.position == last.pose.pose.position
+    assert after.pose.covariance[0] > last.pose.covariance[0] + 0.1
     assert "went back" in node.node.output()
     node._stamp -= 3_600_000_000_000
     assert node.track(frames[11]).state == Status.TRACKING

@@ -29,20 +29,14 @@ def trigger(node, name):
     return node.peer.call(Trigger, f"{node.node.name}/{name}")
 
 
-def newest_odometry(node):
-    stamp = node.status[-1].header.stamp
-    node.peer.until(lambda: node.odometry and node.odometry[-1].header.stamp == stamp, "odometry")
-    return node.odometry[-1]
-
-
 def test_reset_starts_at_the_origin(node, frames):
     for frame in frames[:3]:
         node.track(frame)
-    assert np.linalg.norm(matrix(newest_odometry(node).pose.pose)[:3, 3]) > 1e-3
+    assert np.linalg.norm(matrix(node.newest_odometry().pose.pose)[:3, 3]) > 1e-3
     assert trigger(node, "reset").success
     status = node.track(frames[3])
     assert (status.state, status.resets) == (Status.INITIALIZING, 1)
-    message = newest_odometry(node)
+    message = node.newest_odometry()
     np.testing.assert_array_equal(matrix(message.pose.pose), np.eye(4))
     assert message.pose.covariance[0] < 1e-9
 
@@ -64,7 +58,7 @@ def test_reset_to_pose_continues_from_it(node, frames):
     answer = node.peer.call(ResetToPose, f"{node.node.name}/reset_to_pose", request)
     assert answer.success, answer.message
     node.track(frames[4])
-    message = newest_odometry(node)
+    message = node.newest_odometry()
     np.testing.assert_allclose(matrix(message.pose.pose), pose, atol=1e-9)
     np.testing.assert_allclose(np.diag(np.reshape(message.pose.covariance, (6, 6)))[:3], [0.1, 0.2, 0.3], rtol=1e-6)
 
@@ -111,7 +105,7 @@ def test_save_trajectory(node, frames, tmp_path):
     path = tmp_path / "run.txt"
     answer = node.peer.call(kind, service, kind.Request(path=str(path)))
     assert answer.success, answer.message
-    newest_odometry(node)
+    node.newest_odometry()
     saved, with_covariance = read_tum(path), read_tum(tmp_path / "run_covariance.txt")
     assert answer.poses == len(saved) == len(node.odometry)
     for i, message in enumerate(node.odometry):
@@ -149,7 +143,7 @@ def test_publishing_switches(node, frames):
     silent = node.track(frames[9])
     assert node.peer.set_parameter(node.node.name, "publish.odometry", True).successful
     node.track(frames[10])
-    newest_odometry(node)
+    node.newest_odometry()
     assert silent.header.stamp not in [message.header.stamp for message in node.odometry]
 
 
