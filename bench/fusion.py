@@ -1,6 +1,6 @@
 """Does a filter gain from our covariance? Six rendered walks through a room whose light goes out for a second.
 
-    python bench/fusion.py [--light 0.03] [--walks 6]
+    python bench/fusion.py [--light 0.03] [--walks 6] [--plot docs/images/fusion.png]
 
 Prints the errors of a constant-velocity filter that is told our covariance, and of the same filter with a constant one:
 for each error the constant that makes this very error smallest, found by a search with the truth in hand. 10 s a walk.
@@ -30,6 +30,7 @@ def main() -> None:
         "--light", type=float, default=test_fusion.LIGHT, help="share of full light in the dark stretch"
     )
     parser.add_argument("--walks", type=int, default=6)
+    parser.add_argument("--plot", metavar="FILE", type=Path, help="also draw the errors over time")
     args = parser.parse_args()
     test_fusion.LIGHT = args.light
     recordings = [test_fusion.record(seed) for seed in range(args.walks)]
@@ -48,6 +49,63 @@ def main() -> None:
             f"{label:25} ours {ours[name] * scale:.4f}   best constant {tried[best][name] * scale:.4f} "
             f"(sigma {best[0]:.4f} m/s, {best[1]:.4f} rad/s)"
         )
+    if args.plot is not None:
+        best = min(tried, key=lambda sigmas: tried[sigmas]["linear"])
+        plot(args.plot, recordings, test_fusion.constant(*best))
+
+
+def plot(file: Path, recordings: list[test_fusion.Recording], constant: np.ndarray) -> None:
+    """Above: what the odometry measured, and what it said of that; below: what the filter made of it."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    count = test_fusion.FRAMES - 1
+    seconds = np.arange(1, count + 1) / test_fusion.RATE
+    errors, sigmas = (np.full((len(recordings), count), np.nan) for _ in range(2))
+    for row, recording in enumerate(recordings):
+        for index, twist in enumerate(recording.twists):
+            if twist is not None:
+                errors[row, index] = np.sum((twist[0][:3] - recording.true_twists[index, :3]) ** 2)
+                sigmas[row, index] = np.trace(twist[1][:3, :3])
+    curves = {
+        "error of the measured velocity": (0, errors, "#444444", "-"),
+        "what the covariance says": (0, sigmas, "#2563eb", "--"),
+        "filter, told our covariance": (1, filtered(recordings, None), "#2563eb", "-"),
+        "filter, told the best constant": (1, filtered(recordings, constant), "#d9660a", "-"),
+    }
+    figure, axes = pyplot.subplots(2, 1, figsize=(8.4, 4.6), sharex=True, layout="constrained")
+    for label, (panel, squares, colour, style) in curves.items():
+        axes[panel].plot(seconds, np.sqrt(np.nanmean(squares, axis=0)), style, color=colour, label=label)
+    for panel in axes:
+        dark = test_fusion.DARK
+        panel.axvspan((dark.start - 0.5) / test_fusion.RATE, (dark.stop + 0.5) / test_fusion.RATE, color="#e4e7ec")
+        panel.set_yscale("log")
+        panel.set_ylim(0.005, 0.15)
+        panel.set_yticks([0.01, 0.1], ["0.01", "0.1"])
+        panel.set_ylabel("rms [m/s]")
+        panel.legend(loc="upper left", frameon=False, fontsize=9)
+        panel.spines[["top", "right"]].set_visible(False)
+    axes[0].set_title(f"{len(recordings)} walks; grey: the light is out", loc="left", fontsize=10)
+    axes[1].set_xlabel("seconds")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(file, dpi=110, facecolor="white")
+    print(f"drawn {file}")
+
+
+def filtered(recordings: list[test_fusion.Recording], constant: np.ndarray | None) -> np.ndarray:
+    """(walks, frames) squared error of the filter's velocity; constant: what it is told instead of our covariance."""
+    noise = np.diag(np.reshape(test_fusion.ekf_parameters()["process_noise_covariance"], (15, 15)))
+    squares = np.zeros((len(recordings), test_fusion.FRAMES - 1))
+    for row, recording in enumerate(recordings):
+        state = test_fusion.VelocityFilter(noise[6], noise[9])
+        for index, measured in enumerate(recording.twists):
+            state.predict((1.0 if index else 0.5) / test_fusion.RATE)
+            if measured is not None:
+                state.fuse((measured[0], measured[1] if constant is None else constant))
+            squares[row, index] = np.sum((state.velocity - recording.true_twists[index])[:3] ** 2)
+    return squares
 
 
 if __name__ == "__main__":
