@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.calibration_error import CalibrationField
 from macvo_ros.config import Config
+from macvo_ros.estimate import RelativeMotion
 from macvo_ros.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, Matcher, Prediction
 from macvo_ros.motion_bootstrap import bootstrap_motion
 from macvo_ros.pose_solver import MotionPrior
+from macvo_ros.scene_check import find_dissent, other_motion, row_error
+from macvo_ros.se3 import log_so3
 from macvo_ros.status import Status, judge
 from macvo_ros.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
 
@@ -76,6 +79,7 @@ class FramePair:
             )
         except TooFewPoints as few:
             return Attempt(match, None, Status.LOST, str(few), timings)
+        result, dissent, contested = self._look_round(config, result, match, prior)
         inlier = result.solution.inlier
         status, reason = judge(
             inliers=int(inlier.sum()),
@@ -83,5 +87,27 @@ class FramePair:
             min_points=config.pose.min_points,
             prior_share=result.prior_share,
             chi2=result.solution.chi2,
+            row_error=row_error(match, self.current.camera),
+            dissent=dissent,
+            two_motions=contested,
         )
         return Attempt(match, result, status, reason, {**timings, **result.timings})
+
+    def _look_round(
+        self, config: Config, result: TwoFrameResult, match: Match, prior: MotionPrior
+    ) -> tuple[TwoFrameResult, float, bool]:
+        """Ask the rest of the image: how much of it dissents, and whether it agrees on another motion.
+
+        If it does, either may be the camera's, so the covariance takes in the other: in every direction, and with a
+        standard deviation of twice the difference, since the mistake would repeat itself from frame to frame.
+        """
+        motion = result.relative.motion
+        camera = self.current.camera
+        found = find_dissent(camera, self.reference_match, match, motion)
+        other = other_motion(config, camera, self.reference_match, match, prior.motion, found)
+        if other is None:
+            return result, found.share, False
+        shift = np.linalg.norm(other[:3, 3] - motion[:3, 3])
+        turn = np.linalg.norm(log_so3(other[:3, :3] @ motion[:3, :3].T))
+        covariance = result.relative.covariance + 4.0 * np.diag([shift**2] * 3 + [turn**2] * 3)
+        return replace(result, relative=RelativeMotion(motion, covariance)), found.share, True

@@ -37,6 +37,10 @@ def find_trouble(frame: StereoFrame, previous: StereoFrame | None) -> Trouble | 
             "the left image is identical to the one before: the camera is frozen, or nothing moves and it has no noise",
             frozen=True,
         )
+    if previous is not None and same_image(frame.right, previous.right):
+        # Depths would come from two different moments; that no two images of a live sensor agree to the last bit, and
+        # that the left one changed, leaves no other explanation.
+        return Trouble("the right image is identical to the one before but the left one is not: its camera is frozen")
     return None
 
 

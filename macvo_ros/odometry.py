@@ -22,7 +22,8 @@ from macvo_ros.frame import StereoFrame
 from macvo_ros.frame_check import Trouble, find_trouble
 from macvo_ros.matching.matcher import Match, Matcher, make_matcher
 from macvo_ros.motion_prior import ConstantVelocity
-from macvo_ros.status import Status
+from macvo_ros.scene_check import row_error
+from macvo_ros.status import ROW_TROUBLE, Status
 from macvo_ros.trajectory import (
     PoseWithCovariance,
     base_jacobian,
@@ -124,6 +125,8 @@ class StereoOdometry:
         silence = (frame.stamp - self._tracked) * 1e-9
         if silence > self.config.reference.max_gap:
             return self._restart(frame, f"nothing was tracked for {silence:.1f} s")
+        if row_error(reference.match, reference.frame.camera) > 1.0:
+            return self._restart(frame, ROW_TROUBLE)
 
         attempt = FramePair(reference.frame, reference.match, frame).track(
             self.config,
@@ -132,6 +135,9 @@ class StereoOdometry:
             self._velocity.prior(gap),
             predictable=self._velocity.known and self._last.status is not Status.LOST,
         )
+        if row_error(attempt.match, frame.camera) > 1.0:
+            # Its disparities are no measurement: the reference is kept, and nothing is learned from them.
+            return replace(self._lost(frame, ROW_TROUBLE, Status.LOST), match=attempt.match, timings=attempt.timings)
         self._epipolar.add(attempt.match.epipolar_var)
         if attempt.result is None or attempt.status is Status.LOST:
             estimate = self._lost(frame, attempt.reason, Status.LOST)

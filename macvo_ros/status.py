@@ -22,14 +22,38 @@ _CHI2_LIMIT = 6.0
 _CHI2_LOST = 15.0
 _INLIER_LIMIT = 0.5
 _PRIOR_LIMIT = 0.3
+_ROW_LIMIT = 0.5
+_DISSENT_LOST = 0.4
+_CONTESTED_LOST = 0.2
+
+ROW_TROUBLE = (
+    "stereo matches leave their rows: left and right were not taken at the same moment, or the calibration is wrong"
+)
 
 
-def judge(*, inliers: int, keypoints: int, min_points: int, prior_share: float, chi2: float) -> tuple[Status, str]:
+def judge(
+    *,
+    inliers: int,
+    keypoints: int,
+    min_points: int,
+    prior_share: float,
+    chi2: float,
+    row_error: float = 0.0,
+    dissent: float = 0.0,
+    two_motions: bool = False,
+) -> tuple[Status, str]:
     """Whether a measured motion rests on enough evidence, and a sentence if it does not.
 
     prior_share: part of the information in the weakest direction that came from the prediction; chi2: mean squared
-    residual per degree of freedom.
+    residual per degree of freedom; row_error, dissent, two_motions: see `scene_check.py`.
     """
+    if row_error > 1.0:
+        return Status.LOST, ROW_TROUBLE
+    if dissent > (_CONTESTED_LOST if two_motions else _DISSENT_LOST):
+        return (
+            Status.LOST,
+            f"{dissent:.0%} of the image moves otherwise than the keypoints: which is the world?",
+        )
     if chi2 > _CHI2_LOST:
         return Status.LOST, f"the matches contradict each other: residuals are {chi2:.0f} times what was promised"
     if inliers < 2 * min_points:
@@ -38,6 +62,12 @@ def judge(*, inliers: int, keypoints: int, min_points: int, prior_share: float, 
         return Status.DEGRADED, f"only {inliers} of {keypoints} keypoints agree: moving objects or bad matches"
     if prior_share > _PRIOR_LIMIT:
         return Status.DEGRADED, "the keypoints do not constrain the motion in every direction"
+    if two_motions:
+        return Status.DEGRADED, (
+            f"{dissent:.0%} of the image agrees on another motion: something large moves, or moves with the camera"
+        )
+    if row_error > _ROW_LIMIT:
+        return Status.DEGRADED, "stereo matches leave their rows: calibration or synchronization of the cameras is poor"
     if chi2 > _CHI2_LIMIT:
         return Status.DEGRADED, f"residuals are {chi2:.1f} times what the matcher promised"
     return Status.TRACKING, ""

@@ -11,7 +11,7 @@ from macvo_ros.matching.classic import ClassicMatcher
 from macvo_ros.odometry import StereoOdometry
 from macvo_ros.pipeline import PipelinedOdometry
 
-UNSEEDED = Config(classic=ClassicConfig(seeded=False, preset="fast"))
+UNSEEDED = Config(matcher="classic", classic=ClassicConfig(seeded=False, preset="fast"))
 
 
 class Watched(ClassicMatcher):

@@ -47,7 +47,7 @@ class ClassicMatcher:
         self.device = torch.device("cpu")
         self.uses_prediction = config.seeded
         self._config = config
-        self._dis = cv2.DISOpticalFlow.create(_PRESETS[config.preset])
+        self._dis, self._seeded_dis = (cv2.DISOpticalFlow.create(_PRESETS[config.preset]) for _ in range(2))
         self._size: tuple[int, ...] | None = None
         self._grey: dict[int, tuple[StereoFrame, Image, Image]] = {}
 
@@ -120,8 +120,11 @@ class ClassicMatcher:
     def dense_flow(self, source: Image, target: Image, seed: Float32 | None = None) -> Float32:
         """(H, W, 2) flow between two grey images, started from a seed of the same shape (which is overwritten)."""
         if source.shape != self._size:  # OpenCV keeps buffers of the first size and reads beyond them in a larger image
-            self._dis, self._size = cv2.DISOpticalFlow.create(_PRESETS[self._config.preset]), source.shape
-        return np.asarray(self._dis.calc(source, target, seed), dtype=np.float32)
+            self._dis, self._seeded_dis = (cv2.DISOpticalFlow.create(_PRESETS[self._config.preset]) for _ in range(2))
+            self._size = source.shape
+        # It keeps the seed, too, and starts the next search without one from it: those go to another.
+        dis = self._dis if seed is None else self._seeded_dis
+        return np.asarray(dis.calc(source, target, seed), dtype=np.float32)
 
     def greys(self, frame: StereoFrame) -> tuple[Image, Image]:
         """Grey (left, right) of a frame, kept while it is the reference or the current one."""

@@ -68,13 +68,15 @@ class DenseSearch:
 
     def __init__(self) -> None:
         self._size: tuple[int, ...] = ()
-        self._dis: cv2.DISOpticalFlow | None = None
+        self._dis: dict[bool, cv2.DISOpticalFlow] = {}
 
     def flow(self, source: Image, target: Image, seed: Float32 | None = None) -> Float32:
         """(H, W, 2) flow between two grey images, started from a seed of the same shape (which is overwritten)."""
-        if self._dis is None or source.shape != self._size:  # OpenCV reads beyond buffers of another size
-            self._dis, self._size = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST), source.shape
-        return np.asarray(self._dis.calc(source, target, seed), dtype=np.float32)
+        if source.shape != self._size:  # OpenCV reads beyond buffers of another size
+            self._size = source.shape
+            # It keeps the last seed, too, and starts the next search without one from it: one for each kind.
+            self._dis = {kind: cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST) for kind in (True, False)}
+        return np.asarray(self._dis[seed is None].calc(source, target, seed), dtype=np.float32)
 
 
 class LiteMatcher:

@@ -1,0 +1,125 @@
+"""Does the whole image agree? Asked after the pose, which only its keypoints have voted on.
+
+Keypoints are the most certain matches, so a sharp object that moves with the camera (the robot's own arm, a reflection,
+the side of a bus) can win every one of them and agree with itself perfectly. The rest of the image knows better.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.camera import StereoCamera
+from macvo_ros.config import Config
+from macvo_ros.covariance import depth_from_disparity, point_covariance, rays
+from macvo_ros.matching.matcher import Match, look_up
+from macvo_ros.matching.rigid_flow import rigid_flow
+from macvo_ros.pose_solver import PointPairs, solve_pose
+
+Float64 = npt.NDArray[np.float64]
+
+_ROW_LIMIT = 1.0
+"""Pixels by which stereo matches may leave their rows on average (in images up to 1000 wide, in proportion beyond)."""
+_CERTAIN = 1.0
+"""Standard deviation of a match below which a pixel has a say, pixels."""
+_SLACK = 1.0
+"""Difference of flows that is no contradiction, pixels."""
+_STRIDE = 8
+_ENOUGH = 50
+_MINORITY = 0.1
+"""Share of the image below which dissent is ordinary: occlusions, reflections, people (rendered crowds reach 0.05)."""
+_MAJORITY = 0.5
+"""Share of the dissenters that must agree with each other."""
+_AGREED_CHI2 = 6.0
+
+
+def row_error(match: Match, camera: StereoCamera) -> float:
+    """How far stereo matches leave their rows, in units of what can be tolerated.
+
+    Calibrated and synchronous cameras reach a tenth of it. Beyond 1 left and right were not taken at the same moment,
+    or the calibration is not theirs, and depth, which is the same error along the rows, is worth nothing.
+    """
+    return math.sqrt(max(match.epipolar_var, 0.0)) / (_ROW_LIMIT * max(1.0, camera.width / 1000))
+
+
+@dataclass(frozen=True, eq=False)
+class Dissent:
+    """What speaks against a motion in the rest of the image.
+
+    share: the part (0 to 1) of what is matched for certain whose flow contradicts the motion in a static scene.
+    pixel: (N, 2) where, in the reference image.
+    """
+
+    share: float
+    pixel: Float64
+
+
+def find_dissent(camera: StereoCamera, reference: Match, match: Match, motion: Float64) -> Dissent:
+    """What contradicts a camera `motion` (4, 4); reference, match: of the two frames it lies between."""
+    assert match.flow is not None
+    assert match.flow_var is not None
+    disparity = reference.disparity[::_STRIDE, ::_STRIDE].numpy(force=True)
+    coarse = _every_nth_pixel(camera)
+    turned = motion.copy()
+    turned[:3, 3] = 0.0
+    smaller = np.asarray(disparity / _STRIDE, dtype=np.float32)
+    expected, rotation = (_STRIDE * np.asarray(rigid_flow(coarse, smaller, m)) for m in (motion, turned))
+    parallax = np.linalg.norm(expected - rotation, axis=-1)
+    d = np.maximum(disparity - camera.disparity_offset, 1e-3)
+    disparity_sigma = np.sqrt(reference.disparity_var[::_STRIDE, ::_STRIDE].numpy(force=True))
+    flow = match.flow[:, ::_STRIDE, ::_STRIDE].numpy(force=True).transpose(1, 2, 0)
+    sigma = np.sqrt(match.flow_var[:, ::_STRIDE, ::_STRIDE].numpy(force=True).max(axis=0))
+    spread = np.hypot(sigma, parallax * disparity_sigma / d)
+    certain = (sigma < _CERTAIN) & (spread < 2 * _CERTAIN)
+    contrary = certain & (np.linalg.norm(flow - expected, axis=-1) > _SLACK + 3.0 * spread)
+    share = float(contrary.sum() / max(certain.sum(), _ENOUGH))
+    return Dissent(share, _STRIDE * np.argwhere(contrary)[:, ::-1].astype(np.float64))
+
+
+def other_motion(
+    config: Config, camera: StereoCamera, reference: Match, match: Match, seed: Float64, dissent: Dissent
+) -> Float64 | None:
+    """(4, 4) motion on which most of the dissenters agree, if they are many: then two motions are to be seen.
+
+    One is the camera's, the other that of something large and rigid, and nothing in two frames tells which is which.
+    A crowd does not agree on a motion, so people walking by are not taken for one. Solved from `seed` (4, 4).
+    """
+    if dissent.share < _MINORITY or len(dissent.pixel) < config.pose.min_points:
+        return None
+    points = look_up(dissent.pixel, reference, match)
+    near = (points.disparity - camera.disparity_offset > config.keypoints.min_disparity) & (
+        points.matched_disparity - camera.disparity_offset > config.keypoints.min_disparity
+    )
+    points = points.subset(near)
+    if len(points.pixel) < config.pose.min_points:
+        return None
+    matched = points.pixel + points.flow
+    depth, depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)
+    matched_depth, matched_var = depth_from_disparity(camera, points.matched_disparity, points.matched_disparity_var)
+    pairs = PointPairs(
+        rays(camera, points.pixel) * depth[:, None],
+        point_covariance(camera, points.pixel, np.zeros_like(points.flow_var), depth, depth_var),
+        rays(camera, matched) * matched_depth[:, None],
+        point_covariance(camera, matched, points.flow_var, matched_depth, matched_var),
+    )
+    solution = solve_pose(pairs, seed, config.pose)
+    agree = int(solution.inlier.sum()) >= max(config.pose.min_points, _MAJORITY * len(dissent.pixel))
+    return solution.motion if agree and solution.chi2 < _AGREED_CHI2 else None
+
+
+def _every_nth_pixel(camera: StereoCamera) -> StereoCamera:
+    """The camera of image[::n, ::n]: all its pixels, disparities and flows are n times smaller."""
+    n = _STRIDE
+    return StereoCamera(
+        camera.fx / n,
+        camera.fy / n,
+        camera.cx / n,
+        camera.cy / n,
+        camera.baseline,
+        -(-camera.width // n),
+        -(-camera.height // n),
+        None if camera.cx_right is None else camera.cx_right / n,
+    )

@@ -1,0 +1,89 @@
+"""The rest of the image has a say in the motion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from macvo_ros.camera import StereoCamera
+from macvo_ros.config import Config
+from macvo_ros.matching.matcher import Match
+from macvo_ros.matching.rigid_flow import rigid_flow
+from macvo_ros.scene_check import Dissent, find_dissent, other_motion, row_error
+from macvo_ros.se3 import exp_so3, transform
+
+CAMERA = StereoCamera(200.0, 200.0, 159.5, 99.5, 0.12, 320, 200)
+MOTION = transform(exp_so3(np.array([0.01, -0.02, 0.005])), np.array([0.05, 0.01, 0.08]))
+STILL = np.eye(4)
+
+
+def matches(*, still: float, wild: float = 0.0) -> tuple[Match, Match]:
+    """Two frames of a slanted wall under MOTION; the left `still` part of the image moves with the camera instead.
+
+    wild: part of the image (from the right edge) whose flow is noise of ten pixels.
+    """
+    rng = np.random.default_rng(0)
+    disparity = np.tile(np.linspace(4, 16, 320, dtype=np.float32), (200, 1))
+    flow = rigid_flow(CAMERA, disparity, MOTION)
+    flow[:, : int(320 * still)] = 0.0
+    if wild:
+        flow[:, -int(320 * wild) :] += rng.normal(0, 10, flow[:, -int(320 * wild) :].shape)
+    flow += rng.normal(0, 0.05, flow.shape)
+    # What is at a pixel now was elsewhere before: depth along the motion.
+    inverse_depth = disparity / (CAMERA.fx * CAMERA.baseline)
+    moved = CAMERA.fx * CAMERA.baseline * inverse_depth / (1.0 - inverse_depth * MOTION[2, 3])
+    after = np.where(np.arange(320) < int(320 * still), disparity, moved).astype(np.float32)
+    var = torch.full((200, 320), 0.01)
+    before = Match(torch.from_numpy(disparity), var)
+    return before, Match(
+        torch.from_numpy(after), var, torch.from_numpy(flow.transpose(2, 0, 1)), torch.stack((var, var))
+    )
+
+
+def test_a_static_scene_does_not_dissent():
+    assert find_dissent(CAMERA, *matches(still=0.0), MOTION).share < 0.01
+
+
+@pytest.mark.parametrize("part", [0.2, 0.55])
+def test_the_part_that_moves_otherwise_is_measured(part):
+    before, after = matches(still=part)
+    # A fifth of the image hardly moves under MOTION, so nothing can be said of it.
+    assert part - 0.2 < find_dissent(CAMERA, before, after, MOTION).share < part + 0.02
+    # Seen from the other side: what the still part calls the motion, the rest denies.
+    assert 1 - part - 0.2 < find_dissent(CAMERA, before, after, STILL).share < 1 - part + 0.02
+
+
+def test_dissenters_name_the_motion_they_agree_on():
+    before, after = matches(still=0.6)
+    dissent = find_dissent(CAMERA, before, after, STILL)
+    other = other_motion(Config(), CAMERA, before, after, STILL, dissent)
+    assert other is not None
+    np.testing.assert_allclose(other[:3, 3], MOTION[:3, 3], atol=0.03)
+
+
+def test_a_crowd_does_not_agree_on_a_motion():
+    before, after = matches(still=0.0, wild=0.4)
+    dissent = find_dissent(CAMERA, before, after, MOTION)
+    assert dissent.share > 0.3
+    assert other_motion(Config(), CAMERA, before, after, MOTION, dissent) is None
+
+
+def test_little_dissent_is_ordinary():
+    before, after = matches(still=0.05)
+    dissent = find_dissent(CAMERA, before, after, MOTION)
+    assert 0.0 < dissent.share < 0.1
+    assert other_motion(Config(), CAMERA, before, after, MOTION, dissent) is None
+    assert other_motion(Config(), CAMERA, before, after, MOTION, Dissent(0.9, np.empty((0, 2)))) is None
+
+
+def test_what_is_uncertain_has_no_say():
+    before, after = matches(still=0.55)
+    vague = Match(after.disparity, after.disparity_var, after.flow, torch.full_like(after.flow, 4.0))
+    assert find_dissent(CAMERA, before, vague, MOTION).share == 0.0
+
+
+def test_rows_may_be_left_by_a_pixel_and_by_more_in_larger_images():
+    match = Match(torch.zeros(1, 1), torch.zeros(1, 1), epipolar_var=1.44)
+    assert row_error(match, CAMERA) == pytest.approx(1.2)
+    assert row_error(match, CAMERA.resized(2000, 1250)) == pytest.approx(0.6)
