@@ -9,9 +9,9 @@ import pytest
 from fake_odometry import NoisyOdometry, NoisyTruth, winding_path
 
 from macvo_ros.errors import SequenceError
-from macvo_ros.evaluation.part import PartOfSequence
 from macvo_ros.evaluation.runner import read_ahead, run_sequence
 from macvo_ros.frame import StereoFrame
+from macvo_ros.sequences.part import PartOfSequence
 
 
 def reader_threads() -> int:

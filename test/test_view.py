@@ -12,11 +12,11 @@ import pytest
 
 from macvo_ros.cli import main
 from macvo_ros.evaluation.metrics import anchored
-from macvo_ros.evaluation.part import PartOfSequence
 from macvo_ros.odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.se3 import rotation_from_quaternion
 from macvo_ros.sequences.folder import write_folder
+from macvo_ros.sequences.part import PartOfSequence
 from macvo_ros.status import Status
 
 

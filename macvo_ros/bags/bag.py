@@ -22,7 +22,6 @@ from macvo_ros.bags.compression import decompress_file
 from macvo_ros.bags.mcap_scan import McapScan
 from macvo_ros.errors import SequenceError
 
-BAG_SUFFIXES = (".bag", ".db3", ".mcap")
 _STORED = re.compile(r"\.(bag|db3|mcap)(\.zstd)?$")
 
 

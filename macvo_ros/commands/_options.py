@@ -44,8 +44,8 @@ def add_config_options(parser: argparse.ArgumentParser) -> None:
 def open_input(args: argparse.Namespace) -> Sequence:
     """The sequence named on the command line."""
     if args.path.startswith(RENDERED):
-        from macvo_ros.evaluation.part import PartOfSequence
         from macvo_ros.rendering.sequence import RenderedSequence
+        from macvo_ros.sequences.part import PartOfSequence
 
         if args.layout is not None or args.sequence is not None:
             raise SequenceError(f"{args.path} is rendered: --layout and --sequence do not apply")

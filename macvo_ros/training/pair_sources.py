@@ -13,7 +13,7 @@ from macvo_ros.sequences.tartanair import LAYOUTS, open_tartanair
 from macvo_ros.sequences.tartanair_truth import TartanAirTruth
 from macvo_ros.training.flow_pairs import FlowPair, FlowPairs, Joined, make_pair, stereo_truth
 
-TEMPORAL, STEREO, BOTH = KINDS = ("temporal", "stereo", "both")
+TEMPORAL, STEREO, BOTH = "temporal", "stereo", "both"
 
 
 class TartanAirPairs:
