@@ -59,9 +59,9 @@ def test_keypoint_variances_are_calibrated(matched):
 
 def test_refinement_helps(matched):
     _, _, truth, dense, refined = matched
-    right = bilinear([torch.from_numpy(m) for m in (truth.disparity, *truth.static_flow)], dense.pixel)
 
     def error(points):
+        right = bilinear([torch.from_numpy(m) for m in (truth.disparity, *truth.static_flow)], points.pixel)
         return np.median(np.abs(np.column_stack((points.disparity - right[0], points.flow - right[1:].T))))
 
     assert error(refined) < error(dense)
