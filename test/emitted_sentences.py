@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "macvo_ros"
 
-CORE = ("status", "odometry", "two_frame", "frame_check", "scene_check", "attempt", "pipeline")
-"""Where the reasons of `~/status` come from."""
+CORE = ("status", "odometry", "two_frame", "frame_check", "scene_check", "attempt", "pipeline", "matching/auto")
+"""Where the reasons of `~/status` come from, and what the core logs."""
 INPUT = ("camera", "camera_info", "rectification", "image_decoding", "frame", "calibration")
 """What may be wrong with an image or a calibration."""
 NOT_THE_NODE = ("live_odometry", "parameter_file")
@@ -101,7 +102,7 @@ def _alternatives(node: ast.expr) -> Iterator[list[str]]:
         yield from _alternatives(node.body)
         yield from _alternatives(node.orelse)
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-        yield [node.value]
+        yield re.split(r"%[sdg]", node.value)
     elif isinstance(node, ast.JoinedStr):
         yield [str(piece.value) for piece in node.values if isinstance(piece, ast.Constant)]
     elif isinstance(node, ast.BinOp):
