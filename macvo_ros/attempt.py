@@ -103,7 +103,7 @@ class FramePair:
         """
         motion = result.relative.motion
         camera = self.current.camera
-        found = find_dissent(camera, self.reference_match, match, motion)
+        found = find_dissent(camera, (self.reference.left, self.current.left), self.reference_match, match, motion)
         other = other_motion(config, camera, self.reference_match, match, prior.motion, found)
         if other is None:
             return result, found.share, False

@@ -9,16 +9,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.camera import StereoCamera
 from macvo_ros.config import Config
 from macvo_ros.covariance import depth_from_disparity, point_covariance, rays
+from macvo_ros.frame import Image
 from macvo_ros.matching.matcher import Match, look_up
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.pose_solver import PointPairs, solve_pose
 
+Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
 _ROW_LIMIT = 1.0
@@ -34,6 +37,8 @@ _MINORITY = 0.1
 _MAJORITY = 0.5
 """Share of the dissenters that must agree with each other."""
 _AGREED_CHI2 = 6.0
+_PATCH, _TEXTURE, _ALIKE, _UNLIKE = 4, 4.0, 0.8, 0.3
+"""An evident match: half side of its patch (pixels), least contrast (grey levels), correlation, lead in correlation."""
 
 
 def row_error(match: Match, camera: StereoCamera) -> float:
@@ -57,8 +62,14 @@ class Dissent:
     pixel: Float64
 
 
-def find_dissent(camera: StereoCamera, reference: Match, match: Match, motion: Float64) -> Dissent:
-    """What contradicts a camera `motion` (4, 4); reference, match: of the two frames it lies between."""
+def find_dissent(
+    camera: StereoCamera, images: tuple[Image, Image], reference: Match, match: Match, motion: Float64
+) -> Dissent:
+    """What contradicts a camera `motion` (4, 4); images, reference, match: of the two frames it lies between.
+
+    Pixels speak whose match is certain, or evident: what is there looks like what was there by the flow, and unlike it
+    by the motion. (A learned variance may have come to distrust whatever departs from the predicted motion.)
+    """
     assert match.flow is not None
     assert match.flow_var is not None
     disparity = reference.disparity[::_STRIDE, ::_STRIDE].numpy(force=True)
@@ -72,11 +83,35 @@ def find_dissent(camera: StereoCamera, reference: Match, match: Match, motion: F
     disparity_sigma = np.sqrt(reference.disparity_var[::_STRIDE, ::_STRIDE].numpy(force=True))
     flow = match.flow[:, ::_STRIDE, ::_STRIDE].numpy(force=True).transpose(1, 2, 0)
     sigma = np.sqrt(match.flow_var[:, ::_STRIDE, ::_STRIDE].numpy(force=True).max(axis=0))
-    spread = np.hypot(sigma, parallax * disparity_sigma / d)
-    certain = (sigma < _CERTAIN) & (spread < 2 * _CERTAIN)
-    contrary = certain & (np.linalg.norm(flow - expected, axis=-1) > _SLACK + 3.0 * spread)
-    share = float(contrary.sum() / max(certain.sum(), _ENOUGH))
+    depth_spread = parallax * disparity_sigma / d
+    certain = (sigma < _CERTAIN) & (depth_spread < 2 * _CERTAIN)
+    difference = np.linalg.norm(flow - expected, axis=-1)
+    contrary = certain & (difference > _SLACK + 3.0 * np.hypot(sigma, depth_spread))
+    doubtful = ~contrary & (difference > 2 * _SLACK + 3.0 * depth_spread) & (depth_spread < 2 * _CERTAIN)
+    if doubtful.any():
+        contrary[doubtful] = _evident(
+            images, _STRIDE * np.argwhere(doubtful)[:, ::-1], flow[doubtful], expected[doubtful]
+        )
+    share = float(contrary.sum() / max((certain | contrary).sum(), _ENOUGH))
     return Dissent(share, _STRIDE * np.argwhere(contrary)[:, ::-1].astype(np.float64))
+
+
+def _evident(
+    images: tuple[Image, Image], pixel: npt.NDArray[np.int64], flow: Float32, expected: Float32
+) -> npt.NDArray[np.bool_]:
+    """(N,) whether the patches at (N, 2) pixels went with `flow` and not as `expected`, both (N, 2) pixels."""
+    before, after = (i if i.ndim == 2 else np.asarray(cv2.cvtColor(i, cv2.COLOR_RGB2GRAY)) for i in images)
+    side = np.arange(-_PATCH, _PATCH + 1, dtype=np.float32)
+    offsets = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    patches = []
+    for image, at in ((before, 0.0 * flow), (after, flow), (after, expected)):
+        where = (pixel + at).astype(np.float32)[:, None] + offsets
+        values = cv2.remap(image, where, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE).astype(np.float32)
+        patches.append(values - values.mean(axis=1, keepdims=True))
+    norms = [np.sqrt((patch**2).sum(axis=1)) + 1e-3 for patch in patches]
+    by_flow, by_motion = ((patches[0] * patches[i]).sum(axis=1) / (norms[0] * norms[i]) for i in (1, 2))
+    textured = norms[0] > _TEXTURE * len(offsets) ** 0.5
+    return np.asarray(textured & (by_flow > _ALIKE) & (by_flow > by_motion + _UNLIKE))
 
 
 def other_motion(

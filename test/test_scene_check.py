@@ -16,6 +16,7 @@ from macvo_ros.se3 import exp_so3, transform
 CAMERA = StereoCamera(200.0, 200.0, 159.5, 99.5, 0.12, 320, 200)
 MOTION = transform(exp_so3(np.array([0.01, -0.02, 0.005])), np.array([0.05, 0.01, 0.08]))
 STILL = np.eye(4)
+BLANK = (np.zeros((200, 320), np.uint8), np.zeros((200, 320), np.uint8))
 
 
 def matches(*, still: float, wild: float = 0.0) -> tuple[Match, Match]:
@@ -42,21 +43,21 @@ def matches(*, still: float, wild: float = 0.0) -> tuple[Match, Match]:
 
 
 def test_a_static_scene_does_not_dissent():
-    assert find_dissent(CAMERA, *matches(still=0.0), MOTION).share < 0.01
+    assert find_dissent(CAMERA, BLANK, *matches(still=0.0), MOTION).share < 0.01
 
 
 @pytest.mark.parametrize("part", [0.2, 0.55])
 def test_the_part_that_moves_otherwise_is_measured(part):
     before, after = matches(still=part)
     # A fifth of the image hardly moves under MOTION, so nothing can be said of it.
-    assert part - 0.2 < find_dissent(CAMERA, before, after, MOTION).share < part + 0.02
+    assert part - 0.2 < find_dissent(CAMERA, BLANK, before, after, MOTION).share < part + 0.02
     # Seen from the other side: what the still part calls the motion, the rest denies.
-    assert 1 - part - 0.2 < find_dissent(CAMERA, before, after, STILL).share < 1 - part + 0.02
+    assert 1 - part - 0.2 < find_dissent(CAMERA, BLANK, before, after, STILL).share < 1 - part + 0.02
 
 
 def test_dissenters_name_the_motion_they_agree_on():
     before, after = matches(still=0.6)
-    dissent = find_dissent(CAMERA, before, after, STILL)
+    dissent = find_dissent(CAMERA, BLANK, before, after, STILL)
     other = other_motion(Config(), CAMERA, before, after, STILL, dissent)
     assert other is not None
     np.testing.assert_allclose(other[:3, 3], MOTION[:3, 3], atol=0.03)
@@ -64,14 +65,14 @@ def test_dissenters_name_the_motion_they_agree_on():
 
 def test_a_crowd_does_not_agree_on_a_motion():
     before, after = matches(still=0.0, wild=0.4)
-    dissent = find_dissent(CAMERA, before, after, MOTION)
+    dissent = find_dissent(CAMERA, BLANK, before, after, MOTION)
     assert dissent.share > 0.3
     assert other_motion(Config(), CAMERA, before, after, MOTION, dissent) is None
 
 
 def test_little_dissent_is_ordinary():
     before, after = matches(still=0.05)
-    dissent = find_dissent(CAMERA, before, after, MOTION)
+    dissent = find_dissent(CAMERA, BLANK, before, after, MOTION)
     assert 0.0 < dissent.share < 0.1
     assert other_motion(Config(), CAMERA, before, after, MOTION, dissent) is None
     assert other_motion(Config(), CAMERA, before, after, MOTION, Dissent(0.9, np.empty((0, 2)))) is None
@@ -80,7 +81,17 @@ def test_little_dissent_is_ordinary():
 def test_what_is_uncertain_has_no_say():
     before, after = matches(still=0.55)
     vague = Match(after.disparity, after.disparity_var, after.flow, torch.full_like(after.flow, 4.0))
-    assert find_dissent(CAMERA, before, vague, MOTION).share == 0.0
+    assert find_dissent(CAMERA, BLANK, before, vague, MOTION).share == 0.0
+
+
+def test_what_is_evident_has_a_say_whatever_its_variance():
+    """The image stood still to the eye; a motion of the camera is contradicted though the matcher is unsure."""
+    before, after = matches(still=1.0)
+    vague = Match(after.disparity, after.disparity_var, torch.zeros_like(after.flow), torch.full_like(after.flow, 4.0))
+    texture = np.random.default_rng(1).integers(0, 255, (200, 320), dtype=np.uint8)
+    assert find_dissent(CAMERA, (texture, texture), before, vague, MOTION).share > 0.5
+    assert find_dissent(CAMERA, (texture, texture), before, vague, STILL).share == 0.0
+    assert find_dissent(CAMERA, (texture, texture[::-1]), before, vague, MOTION).share == 0.0
 
 
 def test_rows_may_be_left_by_a_pixel_and_by_more_in_larger_images():
