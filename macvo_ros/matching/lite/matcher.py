@@ -40,8 +40,8 @@ _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
 
 # Fitted on rendered scenes apart from those of the training by bench/calibrate_lite.py.
-REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.23, dense=0.84)
-REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.26, dense=0.74)
+REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.22, dense=1.06)
+REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.74, dense=0.90)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,8 @@ class DenseSearch:
 class LiteMatcher:
     """Dense inverse search with a learned variance, on the CPU."""
 
-    disparity_correlation = ErrorCorrelation(share=0.37, length=26)
-    flow_correlation = ErrorCorrelation(share=0.31, length=18)
+    disparity_correlation = ErrorCorrelation(share=0.43, length=15)
+    flow_correlation = ErrorCorrelation(share=0.72, length=9.2)
     uses_prediction = True
 
     def __init__(self, network: LiteNetwork | None = None) -> None:
