@@ -125,12 +125,12 @@ class RerunScene:
 
     def _show_numbers(self, estimate: Estimate) -> None:
         sigma = np.sqrt(np.maximum(np.diag(estimate.covariance), 0.0))
-        self._log("numbers/position_sigma_m", rr.Scalars(float(np.linalg.norm(sigma[:3]))))
-        self._log("numbers/rotation_sigma_rad", rr.Scalars(float(np.linalg.norm(sigma[3:]))))
+        self._log("sigma/pose/position_m", rr.Scalars(float(np.linalg.norm(sigma[:3]))))
+        self._log("sigma/pose/rotation_rad", rr.Scalars(float(np.linalg.norm(sigma[3:]))))
         if estimate.landmarks is not None:
-            self._log("numbers/inliers", rr.Scalars(float(np.count_nonzero(estimate.landmarks.inlier))))
+            self._log("evidence/inliers", rr.Scalars(float(np.count_nonzero(estimate.landmarks.inlier))))
         if np.isfinite(estimate.chi2):
-            self._log("numbers/chi2", rr.Scalars(estimate.chi2))
+            self._log("evidence/chi2", rr.Scalars(estimate.chi2))
         said = f"{estimate.status.name}{f': {estimate.reason}' if estimate.reason else ''}"
         if said != self._said:
             self._log("status", rr.TextLog(said, level=_LEVELS.get(estimate.status, "INFO")))
@@ -154,7 +154,11 @@ def layout() -> rrb.Blueprint:
                     rrb.Spatial2DView(origin="sigma/disparity", name="sigma of the disparity"),
                     rrb.Spatial2DView(origin=_RIGHT, name="right"),
                 ),
-                rrb.TimeSeriesView(origin="numbers", name="figures"),
+                rrb.Tabs(
+                    rrb.TimeSeriesView(origin="sigma/pose", name="sigma of the pose"),
+                    rrb.TimeSeriesView(origin="evidence/inliers", name="inliers"),
+                    rrb.TimeSeriesView(origin="evidence/chi2", name="chi2"),
+                ),
             ),
             column_shares=[3, 2],
         ),

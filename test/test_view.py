@@ -97,7 +97,7 @@ def test_writes_a_file_that_rerun_reads(
     assert [path.name for path in tmp_path.glob("*walk.rrd*")] == ["walk.rrd"], "no unfinished file is left"
     command = [sys.executable, "-m", "rerun", "rrd", "print", str(file)]
     listing = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
-    for entity in ("/odom/camera/left", "/odom/keypoints", "/odom/tube/0", "/sigma/flow", "/numbers/position_sigma_m"):
+    for entity in ("/odom/camera/left", "/odom/keypoints", "/odom/tube/0", "/sigma/flow", "/sigma/pose/position_m"):
         assert entity in listing
 
 
