@@ -14,6 +14,11 @@ from macvo_ros.se3 import exp_so3, log_so3, transform
 Float64 = npt.NDArray[np.float64]
 
 
+_COAST = 5.0
+"""Seconds over which a velocity is continued: after a pause or a jump of the clock by an hour the pose stays near. What
+it may have moved meanwhile is the covariance's to say, which grows on."""
+
+
 class ConstantVelocity:
     """Predicts motions from the last measured velocity, with a covariance that grows with the time since then."""
 
@@ -38,9 +43,10 @@ class ConstantVelocity:
             self._velocity = np.concatenate((motion[:3, 3], log_so3(motion[:3, :3]))) / seconds
 
     def predict(self, seconds: float) -> Float64:
-        """(4, 4) motion over `seconds` from the last observation."""
+        """(4, 4) motion over `seconds` from the last observation; nobody keeps a velocity for longer than _COAST."""
         if self._velocity is None or self._static:
             return np.eye(4)
+        seconds = min(seconds, _COAST)
         return transform(exp_so3(self._velocity[3:] * seconds), self._velocity[:3] * seconds)
 
     def covariance(self, seconds: float) -> Float64:

@@ -12,17 +12,19 @@ T = TypeVar("T")
 class Mailbox(Generic[T]):
     """Holds at most one item. `put` never waits."""
 
-    def __init__(self, dropped: Callable[[T], None]) -> None:
-        """dropped: called with an item that a newer one replaces."""
-        self._dropped = dropped
+    def __init__(self, dropped: Callable[[T], None], late: Callable[[T, T], bool] = lambda waiting, new: False) -> None:
+        """dropped: called with an item that nobody will take. late: whether a new item is older than the waiting."""
+        self._dropped, self._late = dropped, late
         self._item: T | None = None
         self._closed = False
         self._changed = threading.Condition()
 
     def put(self, item: T) -> None:
-        """Leave an item for the worker, replacing one it has not taken."""
+        """Leave an item for the worker, replacing one it has not taken; a late one gives way to that instead."""
         with self._changed:
             replaced, self._item = self._item, item
+            if replaced is not None and self._late(replaced, item):
+                replaced, self._item = item, replaced
             self._changed.notify()
         if replaced is not None:
             self._dropped(replaced)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from macvo_ros.ros.counters import Counters
 from macvo_ros.ros.mailbox import Mailbox
+from macvo_ros.ros.stamps import LATE
 from macvo_ros.ros.stereo_messages import StereoMessages
 from macvo_ros.ros.tracking import Refusal, Tracked, Tracking
 
@@ -34,7 +35,9 @@ class Worker:
         self._niceness = niceness
         self._tracking, self._counters = tracking, counters
         self._publish, self._refused = publish, refused
-        self._mailbox: Mailbox[StereoMessages] = Mailbox(lambda pair: counters.add(dropped=1))
+        self._mailbox: Mailbox[StereoMessages] = Mailbox(
+            lambda pair: counters.add(dropped=1), late=lambda waiting, new: 0 < waiting.stamp - new.stamp <= LATE
+        )
         self._thread = threading.Thread(target=self._run, name="macvo tracking", daemon=True)
 
     def start(self) -> None:

@@ -1,0 +1,251 @@
+"""The real node for a long time, then under too much load: `python bench/soak.py [--minutes 60] [--size 640x400]`.
+
+Soak: pairs as fast as they are answered, with a fault now and then (black-outs, swapped sides, doubled stamps, clock
+jumps). Memory, handles and threads of the node must stay flat, covariances positive, and lost frames silent.
+Load: pairs at one half to four times the rate it holds. Throughput must hold and received = processed + dropped.
+Writes soak.json and soak.png to bench/results; ends with 1 when something does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "test"), str(ROOT / "test" / "ros")]
+RESULTS = ROOT / "bench" / "results"
+FAULT_EVERY = 100
+FRAMES = 40
+
+
+def process_facts(pid: int) -> tuple[float, int, int]:
+    """Resident megabytes, open file handles and threads of a process."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
+    return int(status["VmRSS"].split()[0]) / 1024, len(os.listdir(f"/proc/{pid}/fd")), int(status["Threads"])
+
+
+class Feed:
+    """A walk there and back again for ever, as messages made once."""
+
+    def __init__(self, width: int, height: int) -> None:
+        from camera_messages import image_message
+
+        from macvo_ros.rendering.sequence import RenderedSequence
+        from macvo_ros.rendering.worlds import ZED_X
+
+        sequence = RenderedSequence("room", FRAMES, seed=7, camera=ZED_X.resized(width, height), texels=512)
+        self.camera = sequence.camera
+        frames = [sequence[i] for i in range(FRAMES)]
+        self._pairs = [tuple(image_message(image, 0) for image in (frame.left, frame.right)) for frame in frames]
+        dark = np.zeros_like(frames[0].left)
+        self._black = (image_message(dark, 0), image_message(dark, 0))
+        self._count = 0
+        self.stamp = 1_790_000_000_000_000_000
+
+    def next(self, faults: bool) -> tuple[Any, Any, str]:
+        """The messages of the next pair, stamped, and the fault in it."""
+        from camera_messages import set_stamp
+
+        at = self._count % (2 * FRAMES - 2)
+        left, right = self._pairs[at if at < FRAMES else 2 * FRAMES - 2 - at]
+        kind, step = divmod(self._count, FAULT_EVERY)
+        fault = ""
+        self.stamp += 66_666_667
+        if faults and kind and step < 5:
+            fault = ("black", "swapped", "jump", "doubled")[kind % 4]
+            if fault == "black":
+                left, right = self._black
+            elif fault == "swapped":
+                left, right = right, left
+            elif fault == "jump" and step == 0:
+                self.stamp += 10_000_000_000
+            elif fault == "doubled" and step == 0:
+                self.stamp -= 66_666_667
+        self._count += 1
+        return set_stamp(left, self.stamp), set_stamp(right, self.stamp), fault
+
+
+def soak(node: Any, feed: Feed, seconds: float) -> dict[str, Any]:
+    """One pair at a time; returns the record of the run."""
+    from macvo_ros.status import Status
+
+    rows, latencies, states = [], [], {state.name: 0 for state in Status}
+    improper = spoke_while_lost = answered = 0
+    started = sampled = time.monotonic()
+    while time.monotonic() - started < seconds:
+        left, right, fault = feed.next(faults=True)
+        before, refused = len(node.status), node.count("refused")
+        node.driver.left.publish(left)
+        node.driver.right.publish(right)
+        node.peer.until(
+            lambda before=before, refused=refused: len(node.status) > before or node.count("refused") > refused,
+            f"an answer to a pair ({fault or 'a good one'})",
+        )
+        for status in node.status[before:]:
+            answered += 1
+            latencies.append(status.latency)
+            states[Status(status.state).name] += 1
+        lost = {(s.header.stamp.sec, s.header.stamp.nanosec) for s in node.status if s.state == Status.LOST}
+        for message in node.odometry:
+            covariance = np.array(message.pose.covariance).reshape(6, 6)
+            improper += not (np.array_equal(covariance, covariance.T) and np.linalg.eigvalsh(covariance)[0] > 0)
+            spoke_while_lost += (message.header.stamp.sec, message.header.stamp.nanosec) in lost
+        now = time.monotonic()
+        if now - sampled >= max(1.0, seconds / 600):
+            rows.append((now - started, *process_facts(node.node.pid), answered / (now - sampled)))
+            sampled, answered = now, 0
+        for inbox in (node.status, node.odometry):  # ours must not grow either
+            del inbox[:-1], inbox.arrived[:-1]
+        del node.driver.diagnostics[:-3], node.driver.diagnostics.arrived[:-3]
+    return {
+        "seconds": seconds,
+        "samples": rows,
+        "latency": [float(value) for value in latencies],
+        "states": states,
+        "improper_covariances": int(improper),
+        "odometry_while_lost": int(spoke_while_lost),
+    }
+
+
+def settled_counts(node: Any) -> dict[str, int]:
+    """Counters by diagnostics that were sent after everything was done."""
+    seen = len(node.driver.diagnostics) + 3
+    node.peer.until(lambda: len(node.driver.diagnostics) > seen and node.count("waiting") == 0, "the node to settle")
+    return {name: node.count(name) for name in ("received", "processed", "dropped")}
+
+
+def load(node: Any, feed: Feed, rate: float, seconds: float) -> dict[str, float]:
+    """Pairs at `rate` a second whatever happens; returns what became of them."""
+    before = settled_counts(node)
+    del node.status[:]
+    started = due = time.monotonic()
+    sent = 0
+    while (now := time.monotonic()) - started < seconds:
+        if now < due:
+            node.peer.drain(due - now)
+        left, right, _ = feed.next(faults=False)
+        node.driver.left.publish(left)
+        node.driver.right.publish(right)
+        sent += 1
+        due += 1 / rate
+    elapsed = time.monotonic() - started
+    latencies = [status.latency for status in node.status]
+    after = settled_counts(node)
+    gained = {name: after[name] - before[name] for name in before}
+    return {
+        "asked_rate": rate,
+        "sent_rate": sent / elapsed,
+        "processed_rate": gained["processed"] / elapsed,
+        "latency_p50": float(np.median(latencies)),
+        "latency_max": float(np.max(latencies)),
+        **{name: float(value) for name, value in gained.items()},
+    }
+
+
+def complaints(record: dict[str, Any], loads: list[dict[str, float]]) -> list[str]:
+    """What did not hold."""
+    found = []
+    rows = np.array(record["samples"])
+    settled = rows[len(rows) // 4 :]
+    if len(settled) >= 4:
+        first, last = (part[:, 1].mean() for part in np.array_split(settled, 2))
+        if last - first > 0.02 * first + 5.0:
+            found.append(f"memory grew from {first:.0f} to {last:.0f} MB")
+        for column, what in ((2, "file handles"), (3, "threads")):
+            if settled[-1, column] > settled[0, column] + 2:
+                found.append(f"{what} grew from {settled[0, column]:.0f} to {settled[-1, column]:.0f}")
+    if record["improper_covariances"] or record["odometry_while_lost"]:
+        found.append("a covariance was not positive, or odometry was published while lost")
+    for entry in loads:
+        if entry["received"] != entry["processed"] + entry["dropped"]:
+            found.append(f"received is not processed + dropped: {entry}")
+    idle = os.getloadavg()[2] < (os.cpu_count() or 1)  # else others take what the node is measured by
+    if idle and len(loads) > 1 and loads[-1]["processed_rate"] < 0.7 * max(entry["processed_rate"] for entry in loads):
+        found.append("throughput falls when more comes in")
+    return found
+
+
+def plot(record: dict[str, Any], path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows, latency = np.array(record["samples"]), 1e3 * np.array(record["latency"])
+    figure, axes = pyplot.subplots(2, 2, figsize=(10, 6), constrained_layout=True)
+    for axis, column, title in zip(
+        axes.flat, (1, 4, 2), ("memory (MB)", "pairs a second", "handles and threads"), strict=False
+    ):
+        axis.plot(rows[:, 0] / 60, rows[:, column])
+        axis.set(title=title, xlabel="minutes", ylim=(0, None))
+    axes[1, 0].plot(rows[:, 0] / 60, rows[:, 3])
+    axes[1, 1].hist(latency, bins=80)
+    axes[1, 1].set(title="latency (ms)", yscale="log")
+    figure.savefig(path, dpi=110)
+    pyplot.close(figure)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--load-seconds", type=float, default=20.0, help="of each rate; 0: no load")
+    parser.add_argument("--size", default="640x400")
+    parser.add_argument("--matcher", default="auto")
+    options = parser.parse_args()
+    width, height = (int(number) for number in options.size.split("x"))
+
+    from harness import NodeProcess, Peer, ros_environment
+    from supervised_node import SupervisedNode
+
+    feed = Feed(width, height)
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(ros_environment(Path(folder)))
+        os.environ.pop("OMP_NUM_THREADS")
+        import rclpy
+
+        rclpy.init()
+        log = Path(folder) / "node.txt"
+        settings = {"camera_at_base": True, "watchdog": 0.5, "matcher": options.matcher, "trajectory_poses": 1000}
+        process, peer = NodeProcess("soak", log, **settings), Peer("soak")
+        try:
+            node = SupervisedNode(process, peer, feed.camera)
+            node.calibrate()
+            record = soak(node, feed, 60 * options.minutes)
+            held = len(record["latency"]) / record["seconds"]
+            loads = [load(node, feed, held * f, options.load_seconds) for f in (0.5, 1, 2, 4) if options.load_seconds]
+            alive = process.alive()
+        finally:
+            peer.close()
+            code = process.stop()
+            output = log.read_text()
+            rclpy.try_shutdown()
+    found = complaints(record, loads)
+    found += [] if alive and code == 0 else [f"the node ended with {code}"]
+    found += ["an exception is in the log"] if "Traceback" in output else []
+    latency = 1e3 * np.array(record["latency"])
+    p50, p99 = np.percentile(latency, (50, 99))
+    rows = np.array(record["samples"])
+    print(f"{len(latency)} pairs in {options.minutes:g} min, {held:.1f} a second; {record['states']}")
+    print(f"latency p50 {p50:.0f} ms, p99 {p99:.0f} ms, max {latency.max():.0f} ms")
+    for column, what in ((1, "memory (MB)"), (2, "handles"), (3, "threads"), (4, "pairs a second")):
+        start, middle, end = rows[len(rows) // 4, column], rows[len(rows) // 2, column], rows[-1, column]
+        print(f"{what}: {start:.1f} after a quarter, {middle:.1f} at half time, {end:.1f} at the end")
+    for entry in loads:
+        print("load " + ", ".join(f"{name} {value:.3g}" for name, value in entry.items()))
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "soak.json").write_text(json.dumps({"soak": record, "load": loads, "complaints": found}))
+    plot(record, RESULTS / "soak.png")
+    print("\n".join(found) or "everything held")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

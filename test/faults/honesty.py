@@ -1,0 +1,125 @@
+"""What is asserted of every run, whatever was done to it: nothing died, nothing lied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from faulty_sequence import Shot, Worth
+from simulated_matches import motion_error
+
+from macvo_ros.estimate import Estimate
+from macvo_ros.odometry import StereoOdometry
+from macvo_ros.se3 import inverse
+from macvo_ros.status import Status
+
+CHI2_6 = 20.06
+"""99.73 % point (three sigma) of a chi-square variable with six degrees of freedom."""
+
+PUBLISHED = (Status.INITIALIZING, Status.TRACKING, Status.DEGRADED)
+
+
+def is_covariance(matrix: np.ndarray) -> bool:
+    return bool(
+        matrix.shape == (6, 6)
+        and np.isfinite(matrix).all()
+        and np.array_equal(matrix, matrix.T)
+        and np.linalg.eigvalsh(matrix)[0] > 0
+    )
+
+
+def nees(error: np.ndarray, covariance: np.ndarray) -> float:
+    """Squared error in sigmas: chi-square with six degrees of freedom when the covariance is true."""
+    return float(error @ np.linalg.solve(covariance, error))
+
+
+def inside(values: list[float]) -> float:
+    """The share of NEES values within three sigma."""
+    return float(np.mean(np.array(values) <= CHI2_6)) if values else 1.0
+
+
+@dataclass
+class Verdict:
+    """The figures of a run.
+
+    pose_nees, motion_nees: of the published frames, of the whole path and of the motion since the frame before.
+    states: of every frame. recovery: good frames in a row until a motion was measured after each bad stretch.
+    """
+
+    pose_nees: list[float] = field(default_factory=list)
+    motion_nees: list[float] = field(default_factory=list)
+    states: list[Status] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    improper: list[int] = field(default_factory=list)
+    lies: list[int] = field(default_factory=list)
+    recovery: list[int] = field(default_factory=list)
+    end_error: float = np.nan
+    end_sigma: float = np.nan
+
+    @property
+    def pose_inside(self) -> float:
+        return inside(self.pose_nees)
+
+    @property
+    def motion_inside(self) -> float:
+        return inside(self.motion_nees)
+
+    def count(self, status: Status) -> int:
+        return self.states.count(status)
+
+    def complaints(self) -> list[str]:
+        """Everything that is wrong with the run; empty when it passes."""
+        found = []
+        if self.improper:
+            found.append(f"covariances of frames {self.improper} are not symmetric positive definite")
+        for what, values in (("poses", self.pose_nees), ("motions", self.motion_nees)):
+            if sum(value > CHI2_6 for value in values) > max(1, 0.05 * len(values)):  # one may, in the shortest run
+                found.append(f"only {inside(values):.0%} of the published {what} are within three sigma")
+        if self.lies:
+            found.append(f"frames {self.lies} show nothing but are called tracked")
+        if max(self.recovery, default=0) > 5:
+            found.append(f"it took {max(self.recovery)} good frames to measure a motion again")
+        told = zip(self.states, self.reasons, strict=True)
+        if any(state is not Status.TRACKING and not reason for state, reason in told):
+            found.append("a frame was not tracked and nobody said why")
+        return found
+
+
+def run(shots: list[Shot], odometry: StereoOdometry) -> tuple[Verdict, list[Estimate]]:
+    """Track everything; an exception is the caller's failure."""
+    verdict, estimates = Verdict(), []
+    before: Shot | None = None
+    waiting: int | None = None
+    for i, shot in enumerate(shots):
+        estimate = odometry.track(shot.frame)
+        estimates.append(estimate)
+        verdict.states.append(estimate.status)
+        verdict.reasons.append(estimate.reason)
+        covariances = [estimate.covariance]
+        covariances += [m.covariance for m in (estimate.relative, estimate.relative_base) if m is not None]
+        if not all(map(is_covariance, covariances)) or not np.isfinite(estimate.pose).all():
+            verdict.improper.append(i)
+        if estimate.status in PUBLISHED and before is not None:
+            error = motion_error(inverse(shots[0].pose) @ shot.pose, estimate.pose)
+            verdict.pose_nees.append(nees(error, estimate.covariance))
+            if estimate.relative is not None:
+                error = motion_error(inverse(before.pose) @ shot.pose, estimate.relative.motion)
+                verdict.motion_nees.append(nees(error, estimate.relative.covariance))
+        if shot.worth is Worth.BLIND and estimate.status is Status.TRACKING:
+            verdict.lies.append(i)
+        measured = estimate.status is not Status.LOST and estimate.landmarks is not None
+        if measured or shot.worth is not Worth.GOOD:
+            if waiting is not None and shot.worth is Worth.GOOD:
+                verdict.recovery.append(waiting + 1)
+            waiting = 0 if shot.worth is not Worth.GOOD else None
+        elif waiting is not None:
+            waiting += 1
+        elif before is not None:
+            waiting = 1
+        before = shot
+    if waiting:
+        verdict.recovery.append(waiting)
+    error = motion_error(inverse(shots[0].pose) @ shots[-1].pose, estimates[-1].pose)
+    verdict.end_error = float(np.linalg.norm(error[:3]))
+    verdict.end_sigma = float(np.sqrt(np.trace(estimates[-1].covariance[:3, :3])))
+    return verdict, estimates
