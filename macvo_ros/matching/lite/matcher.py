@@ -3,7 +3,9 @@ refinement at the keypoints. Real time on two CPU cores; the weights are in the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import cv2
@@ -107,24 +109,21 @@ class LiteMatcher:
         keep = {id(frame) for frame in (reference, current) if frame is not None}
         self._sides = {key: side for key, side in self._sides.items() if key in keep}
         side = self._side(current)
-        stereo = None if side.stereo else self._thread.submit(self._match_stereo, side)
-        temporal = None if reference is None else self._match_temporal(self._side(reference), side, prediction)
-        evidence = [] if stereo is None else [stereo.result()]
-        if temporal is not None:
-            evidence.append(temporal[1])
-        variances = self.variances(np.stack(evidence)) if evidence else np.empty((0, 4, 1, 1), np.float32)
-        if side.stereo is None:
-            assert side.to_right is not None
-            side.stereo = _stereo_match(side.to_right, variances[0], current.camera)
+        with _one_thread():
+            stereo = None if side.stereo else self._thread.submit(self._match_stereo, side)
+            temporal = None if reference is None else self._match_temporal(self._side(reference), side, prediction)
+            if stereo is not None:
+                side.stereo = stereo.result()
+        assert side.stereo is not None
         if temporal is None:
             return side.stereo
-        flow = temporal[0]
+        flow, variance = temporal
         height, width = flow.shape[:2]
         return replace(
             side.stereo,
             flow=torch.from_numpy(np.ascontiguousarray(flow.transpose(2, 0, 1))),
-            flow_var=torch.from_numpy(np.stack([_full_size(v, height, width) for v in variances[-1, :2]])),
-            refined_flow_var=torch.from_numpy(np.ascontiguousarray(variances[-1, 2:])),
+            flow_var=torch.from_numpy(np.stack([_full_size(v, height, width) for v in variance[:2]])),
+            refined_flow_var=torch.from_numpy(np.ascontiguousarray(variance[2:])),
         )
 
     def refine(
@@ -140,12 +139,14 @@ class LiteMatcher:
         assert match.refined_flow_var is not None
         before, now = self._side(reference), self._side(current)
         dense = match.flow.numpy().transpose(1, 2, 0)
+        to_right = _to_right(reference_match)
+        earlier = self._thread.submit(
+            refine_smooth, before.left_features, before.right_features, to_right, points.pixel, axes=1
+        )
         flow = refine_smooth(before.left_features, now.left_features, dense, points.pixel, axes=2)
         matched = points.pixel + points.flow + flow.shift
-        first = refine_smooth(
-            before.left_features, before.right_features, _to_right(reference_match), points.pixel, axes=1
-        )
         second = refine_smooth(now.left_features, now.right_features, _to_right(match), matched, axes=1)
+        first = earlier.result()
         alike = np.minimum(np.minimum(flow.likeness, first.likeness), second.likeness) > _MIN_LIKENESS
         return PointMatches(
             pixel=points.pixel,
@@ -159,13 +160,15 @@ class LiteMatcher:
             matched_disparity_var=_refined_disparity_var(match, matched, points.matched_disparity_var, second),
         ).subset(alike)
 
-    def _match_stereo(self, side: _Side) -> Float32:
-        """Match left to right; returns the evidence about it."""
+    def _match_stereo(self, side: _Side) -> LiteMatch:
+        """Match left to right."""
+        camera = side.frame.camera
         side.to_right = self._stereo_search.flow(side.left, side.right)
-        return stereo_features(side.left_features, side.right_features, to_grid(side.to_right), side.frame.camera)
+        evidence = stereo_features(side.left_features, side.right_features, to_grid(side.to_right), camera)
+        return _stereo_match(side.to_right, self.variances(evidence[None])[0], camera)
 
     def _match_temporal(self, earlier: _Side, now: _Side, prediction: Prediction | None) -> tuple[Float32, Float32]:
-        """Flow (H, W, 2) from the earlier left image to the current one, and the evidence about it."""
+        """Flow (H, W, 2) from the earlier left image to the current one, and its (4, h, w) variances."""
         camera = now.frame.camera
         if prediction is None:
             motion, seed, disparity = np.eye(4), None, to_grid(self._disparity(earlier))
@@ -174,7 +177,8 @@ class LiteMatcher:
             seed = seed_flow(camera, disparity, motion)
         flow = self._temporal_search.flow(earlier.left, now.left, seed)
         images = (earlier.left_features, now.left_features)
-        return flow, temporal_features(*images, to_grid(flow), disparity, camera, motion)
+        evidence = temporal_features(*images, to_grid(flow), disparity, camera, motion)
+        return flow, self.variances(evidence[None])[0]
 
     def images(self, frame: StereoFrame) -> tuple[ImageFeatures, ImageFeatures]:
         """Left and right image of a frame, kept while it is the reference or the current one."""
@@ -282,6 +286,21 @@ def _full_size(coarse: Float32, height: int, width: int) -> Float32:
             full, 0, height - full.shape[0], 0, width - full.shape[1], borderType=cv2.BORDER_REPLICATE
         )
     return np.asarray(full, dtype=np.float32)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Let torch use no more than the thread that calls it, here and in the threads this one starts meanwhile.
+
+    The two searches keep two cores busy, and on a busy machine the layers' threads wait for each other: forty times the
+    time was seen.
+    """
+    count = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(count)
 
 
 def _grey(image: Image) -> Image:
