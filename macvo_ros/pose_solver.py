@@ -1,3 +1,17 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
 """Two-frame pose optimization (paper III-D, Eq. 4) by our own vectorised Levenberg-Marquardt.
 
     min over T of  sum_i rho(|| p_i - T q_i ||^2 in the metric of  P_i + R Q_i R^T)

@@ -1,3 +1,17 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
 """Give every Python file the licence header that ament_copyright looks for; with --check, name those without it."""
 
 from __future__ import annotations
@@ -37,15 +51,20 @@ def python_files() -> list[Path]:
 
 def without_header(path: Path) -> bool:
     """Whether a file has code but no header."""
-    text = path.read_text()
-    return bool(text.strip()) and HEADER not in text
+    first, rest = split(path.read_text())
+    return bool((first + rest).strip()) and not rest.startswith(HEADER)
 
 
 def add_header(path: Path) -> None:
     """Put the header at the top, below a first line that names the interpreter."""
-    text = path.read_text()
-    first, rest = text.split("\n", 1) if text.startswith("#!") else ("", text)
-    path.write_text(f"{first}\n{HEADER}{rest}" if first else HEADER + rest)
+    first, rest = split(path.read_text())
+    path.write_text(first + HEADER + rest)
+
+
+def split(text: str) -> tuple[str, str]:
+    """A first line that names the interpreter, empty without one, and the rest."""
+    first, newline, rest = text.partition("\n")
+    return (first + newline, rest) if first.startswith("#!") else ("", text)
 
 
 def main() -> int:
