@@ -29,6 +29,13 @@ build: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python -m bench
 
+# An hour of the real node with faults, then overload, then 100 000 malformed inputs: bench/results/soak.json and .png.
+MINUTES ?= 60
+soak: build
+	$(BIN)/python bench/soak.py --minutes $(MINUTES)
+	$(BIN)/python test/faults/run_all.py
+	$(BIN)/python test/fuzz/long_run.py
+
 $(VENV)/ready: setup.py constraints.txt tools/ros_wheels.txt
 	@$(PYTHON) -c "import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))" || \
 	  { echo "macvo_ros needs Python 3.10 to 3.13; choose one with: make PYTHON=python3.12 ..." >&2; exit 2; }
