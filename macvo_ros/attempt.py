@@ -52,6 +52,11 @@ class Attempt:
         """Keypoints that agree on the motion, 0 if it is not to be believed."""
         return 0 if self.result is None or self.status is Status.LOST else int(self.result.solution.inlier.sum())
 
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Less is better: first the status, then the keypoints that agree."""
+        return int(self.status), -self.inliers
+
 
 @dataclass(frozen=True, eq=False)
 class FramePair:
@@ -74,10 +79,10 @@ class FramePair:
         found = bootstrap_motion(self.reference, self.reference_match.disparity, self.current)
         if found is not None or best is None:
             second = self._attempt(config, matcher, field, prior.motion if found is None else found, prior)
-            best = second if best is None or second.inliers > best.inliers else best
+            best = second if best is None or second.rank < best.rank else best
         if best.status is not Status.TRACKING and best.result is not None:
             third = self._attempt(config, matcher, field, best.result.relative.motion, prior)
-            best = third if third.inliers > best.inliers else best
+            best = third if third.rank < best.rank else best
         return best
 
     def _attempt(

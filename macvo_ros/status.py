@@ -41,6 +41,7 @@ _PRIOR_LIMIT = 0.3
 _ROW_LIMIT = 0.5
 _DISSENT_LOST = 0.4
 _CONTESTED_LOST = 0.2
+_DISSENT_ODD = 0.1
 
 ROW_TROUBLE = (
     "stereo matches leave their rows: left and right were not taken at the same moment, or the calibration is wrong"
@@ -85,6 +86,8 @@ def judge(
         return Status.DEGRADED, (
             f"{dissent:.0%} of the image agrees on another motion: something large moves, or moves with the camera"
         )
+    if dissent > _DISSENT_ODD:
+        return Status.DEGRADED, f"{dissent:.0%} of the image does not follow the motion: moving objects or bad matches"
     if row_error > _ROW_LIMIT:
         return Status.DEGRADED, "stereo matches leave their rows: calibration or synchronization of the cameras is poor"
     if chi2 > _CHI2_LIMIT:
