@@ -36,7 +36,7 @@ from macvo_ros.commands.run import run_and_measure
 from macvo_ros.config import Config, load_config
 from macvo_ros.evaluation.metrics import relative_errors
 from macvo_ros.evaluation.table import format_table
-from macvo_ros.matching.matcher import Matcher, Prediction, make_matcher
+from macvo_ros.matching.matcher import Match, Matcher, Prediction, make_matcher
 from macvo_ros.motion_prior import ConstantVelocity
 from macvo_ros.odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
@@ -149,9 +149,8 @@ def speed(config: Config, frames: int) -> str:
     return format_table(["stage", "ms"], rows)
 
 
-def _match(matcher: Matcher, sequence: RenderedSequence, index: int):  # type: ignore[no-untyped-def]
+def _match(matcher: Matcher, sequence: RenderedSequence, index: int) -> tuple[Match, Match]:
     """Matches of frame `index` and of the next one against it, predicted by the motion before."""
-    reference = matcher.match(None, sequence[index])
     frame = sequence[index]
     reference = matcher.match(None, frame)
     prediction = Prediction(_motion(sequence, index - 1), reference.disparity)
