@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,10 +65,13 @@ def run_and_measure(sequence: Sequence, config: Config) -> Evaluation:
 
 
 def measured(sequence: Sequence, result: Run, config: Config) -> Evaluation:
-    """A run with its errors, where the sequence has ground truth."""
+    """A run with its errors, where the sequence has ground truth; `auto` gets the name of the matcher it stood for."""
     from macvo_ros.evaluation.metrics import evaluate
     from macvo_ros.evaluation.report import Evaluation
+    from macvo_ros.matching.auto import choose_matcher
 
+    if config.matcher == "auto":
+        config = replace(config, matcher=choose_matcher(config))
     if sequence.ground_truth is None or len(sequence) < 2:
         return Evaluation(sequence, result, config)
     metrics, errors = evaluate(result, sequence.ground_truth)
