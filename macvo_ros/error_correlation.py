@@ -47,8 +47,17 @@ class ErrorCorrelation:
 
     def kernel(self, x: Float64, y: Float64) -> Float64:
         """(N, 2) and (M, 2) pixels to (N, M) correlations; coincident pixels count as neighbours."""
-        distance2 = (x[:, None, 0] - y[None, :, 0]) ** 2 + (x[:, None, 1] - y[None, :, 1]) ** 2
-        return np.asarray(self.share * np.exp(-np.sqrt(distance2) / self.length))
+        return self.at(distances(x, y))
+
+    def at(self, distance: Float64) -> Float64:
+        """Correlations over distances, pixels."""
+        return np.asarray(self.share * np.exp(distance * (-1.0 / self.length)))
+
+
+def distances(x: Float64, y: Float64) -> Float64:
+    """(N, M) distances of (N, 2) and (M, 2) pixels."""
+    u, v = x[:, None, 0] - y[None, :, 0], x[:, None, 1] - y[None, :, 1]
+    return np.asarray(np.sqrt(u * u + v * v))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,13 +85,11 @@ class ErrorSources:
 
     def excess(self, disparity: ErrorCorrelation, flow: ErrorCorrelation) -> Float64:
         """(6, 6) covariance of the motion beyond that of independent points: sum over i != j of the sandwich."""
-        total = np.zeros((6, 6))
-        for source in (self.reference_disparity, self.current_disparity):
-            total += _off_diagonal(source.columns, disparity.kernel(source.pixel, source.pixel))
-        kernel = flow.kernel(self.reference_disparity.pixel, self.reference_disparity.pixel)
-        for columns in self.flow:
-            total += _off_diagonal(columns, kernel)
-        return total
+        reference, current = self.reference_disparity, self.current_disparity
+        apart = distances(reference.pixel, reference.pixel)
+        total = _off_diagonal((reference.columns,), disparity.at(apart))
+        total += _off_diagonal(self.flow, flow.at(apart))
+        return total + _off_diagonal((current.columns,), disparity.kernel(current.pixel, current.pixel))
 
 
 def error_sources(
@@ -124,7 +131,7 @@ def _apply(gain: Float64, vectors: Float64) -> Float64:
     return np.asarray((gain @ vectors[:, :, None])[:, :, 0].T)
 
 
-def _off_diagonal(columns: Float64, kernel: Float64) -> Float64:
-    kernel = kernel.copy()
+def _off_diagonal(sources: tuple[Float64, ...], kernel: Float64) -> Float64:
+    """Sum over i != j of column_i k_ij column_j^T; overwrites the kernel's diagonal."""
     np.fill_diagonal(kernel, 0.0)
-    return np.asarray(columns @ kernel @ columns.T)
+    return np.asarray(sum(columns @ kernel @ columns.T for columns in sources))

@@ -159,6 +159,7 @@ def _minimise(
     """Levenberg-Marquardt. Within a step the metric is that of its start, so old and new cost are comparable."""
     damping = 1e-6
     iterations = 0
+    offset = None if prior is None else _difference(rotation, translation, prior.motion)
     while iterations < config.max_iterations:
         points = pairs.current @ rotation.T
         whitener = _whitener(pairs, rotation)
@@ -169,8 +170,7 @@ def _minimise(
         weighted = ((active * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
         hessian = jacobian.reshape(-1, 6).T @ weighted
         gradient = residual.reshape(-1) @ weighted
-        if prior is not None:
-            offset = _difference(rotation, translation, prior.motion)
+        if prior is not None and offset is not None:
             hessian = hessian + prior.information
             gradient = gradient + prior.information @ offset
             cost += float(offset @ prior.information @ offset)
@@ -182,9 +182,10 @@ def _minimise(
             new_rotation, new_translation = exp_so3(step[3:]) @ rotation, translation + step[:3]
             new_residual = pairs.reference - pairs.current @ new_rotation.T - new_translation
             new_cost = _huber_cost(_squared(whitener, new_residual), config.kernel, active)
+            new_offset = None
             if prior is not None:
-                offset = _difference(new_rotation, new_translation, prior.motion)
-                new_cost += float(offset @ prior.information @ offset)
+                new_offset = _difference(new_rotation, new_translation, prior.motion)
+                new_cost += float(new_offset @ prior.information @ new_offset)
             accepted = new_cost <= cost
             if not accepted:
                 damping *= 10.0
@@ -192,7 +193,8 @@ def _minimise(
                     return rotation, translation, iterations
         if not accepted:
             break
-        rotation, translation, damping = new_rotation, new_translation, max(damping * 0.1, 1e-9)
+        rotation, translation, offset = new_rotation, new_translation, new_offset
+        damping = max(damping * 0.1, 1e-9)
         if cost - new_cost <= 1e-9 * cost + 1e-12:
             break
     return rotation, translation, iterations

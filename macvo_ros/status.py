@@ -41,7 +41,7 @@ _PRIOR_LIMIT = 0.3
 _ROW_LIMIT = 0.5
 _DISSENT_LOST = 0.4
 _CONTESTED_LOST = 0.2
-_DISSENT_ODD = 0.1
+_DISSENT_ODD = 0.25
 
 ROW_TROUBLE = (
     "stereo matches leave their rows: left and right were not taken at the same moment, or the calibration is wrong"

@@ -178,7 +178,9 @@ def test_the_same_poses_as_the_node(rendered, processed):
     tracking = Tracking(config, StereoOdometry(config), lambda frame: base)
     infos = [CameraInfo.from_message(stored[f"/stereo/{side}/camera_info"][0]) for side in ("left", "right")]
     pairs = zip(stored["/stereo/left/image_rect"], stored["/stereo/right/image_rect"], strict=True)
-    live = [tracking.track(StereoMessages(left, right, *infos, arrived=0.0)).estimate for left, right in pairs]
+    for left, right in pairs:
+        tracking.track(StereoMessages(left, right, *infos, arrived=0.0))
+    live = [tracked.estimate for tracked in tracking.finished()]
     for estimate, message in zip(live, read(processed[1])["/macvo/odometry"], strict=True):
         fields = odometry_fields(estimate)
         position = message.pose.pose.position
