@@ -24,7 +24,16 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent / "macvo_ros"
 
-CORE = ("status", "odometry", "two_frame", "frame_check", "scene_check", "attempt", "pipeline", "matching/auto")
+CORE = (
+    "status",
+    "odometry",
+    "two_frame",
+    "frame_check",
+    "scene_check",
+    "attempt",
+    "pipelined_odometry",
+    "matching/auto",
+)
 """Where the reasons of `~/status` come from, and what the core logs."""
 INPUT = ("camera", "camera_info", "rectification", "image_decoding", "frame", "calibration")
 """What may be wrong with an image or a calibration."""
@@ -58,7 +67,7 @@ def sentences() -> list[Sentence]:
     """All of them, in the order of the files."""
     names = [*CORE, *INPUT, *(f"ros/{path.stem}" for path in sorted((PACKAGE / "ros").glob("*.py")))]
     files = [PACKAGE / f"{name}.py" for name in names if name.removeprefix("ros/") not in NOT_THE_NODE]
-    return [sentence for file in files if file.is_file() for sentence in _of_file(file)]
+    return [sentence for file in files for sentence in _of_file(file)]
 
 
 def refusal_kinds() -> set[str]:

@@ -50,7 +50,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return state.odometry(state.truth)
 
     monkeypatch.setattr("macvo_ros.sequences.open_sequence", open_sequence)
-    monkeypatch.setattr("macvo_ros.pipeline.make_odometry", odometry)
+    monkeypatch.setattr("macvo_ros.pipelined_odometry.make_odometry", odometry)
     return state
 
 

@@ -34,7 +34,7 @@ from macvo_ros.matching.flowformer.matcher import FlowFormerMatcher, as_tensor, 
 from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow, resize_image
 from macvo_ros.matching.matcher import Match, make_matcher
 from macvo_ros.matching.weights_file import write_safetensors
-from macvo_ros.pipeline import MatchAhead
+from macvo_ros.pipelined_odometry import MatchAhead
 
 __all__ = ["one_thread"]
 CPU = torch.device("cpu")

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from macvo_ros.estimate import Estimate
 from macvo_ros.frame import StereoFrame
 from macvo_ros.odometry import StereoOdometry
-from macvo_ros.pipeline import PipelinedOdometry
+from macvo_ros.pipelined_odometry import PipelinedOdometry
 from macvo_ros.se3 import skew
 
 Float64 = npt.NDArray[np.float64]

@@ -165,7 +165,7 @@ def _track(
     from macvo_ros.bags.estimate_writer import EstimateWriter
     from macvo_ros.bags.writer import BagWriter
     from macvo_ros.evaluation.runner import run_sequence
-    from macvo_ros.pipeline import make_odometry
+    from macvo_ros.pipelined_odometry import make_odometry
 
     with ExitStack() as stack:
         writer = None

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 def run_and_measure(sequence: Sequence, config: Config) -> Evaluation:
     """Track the whole sequence and, where it has ground truth, measure the error."""
     from macvo_ros.evaluation.runner import run_sequence
-    from macvo_ros.pipeline import make_odometry
+    from macvo_ros.pipelined_odometry import make_odometry
 
     return measured(sequence, run_sequence(sequence, make_odometry(config)), config)
 

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     _check(args.save)
     from macvo_ros.bags.camera_tracker import CameraTracker
     from macvo_ros.evaluation.runner import run_sequence
-    from macvo_ros.pipeline import make_odometry
+    from macvo_ros.pipelined_odometry import make_odometry
     from macvo_ros.rerun_scene import RerunScene, open_recording
     from macvo_ros.status import Status
 

@@ -55,7 +55,7 @@ VARIANTS = (
 
 def run_ablation(sequence: Sequence, config: Config, ours: Metrics | None = None) -> dict[str, Metrics]:
     """Run every variant over a sequence with ground truth; `ours` saves a run already made of the last one."""
-    from macvo_ros.pipeline import make_odometry
+    from macvo_ros.pipelined_odometry import make_odometry
 
     assert sequence.ground_truth is not None
     results = {}

@@ -27,10 +27,10 @@ from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from macvo_ros.calibration import load_calibration
 from macvo_ros.camera_info import StereoInput
 from macvo_ros.errors import CalibrationError, MacvoError
-from macvo_ros.pipeline import make_odometry
+from macvo_ros.pipelined_odometry import make_odometry
 from macvo_ros.ros import parameters
+from macvo_ros.ros.configured_node import ConfiguredNode
 from macvo_ros.ros.parameters import NodeConfig
-from macvo_ros.ros.pipeline import Pipeline
 from macvo_ros.ros.tracking import Odometry
 
 
@@ -41,7 +41,7 @@ class MacvoNode(LifecycleNode):  # type: ignore[misc]
         """make_odometry: another core, for tests. arguments: as for rclpy's Node. Raises ConfigError."""
         super().__init__("macvo", automatically_declare_parameters_from_overrides=True, **arguments)
         self.config = parameters.declare(self)
-        self.pipeline: Pipeline | None = None
+        self.configured: ConfiguredNode | None = None
         self._make_odometry = make_odometry
         self.add_on_set_parameters_callback(self._on_set_parameters)
 
@@ -55,7 +55,7 @@ class MacvoNode(LifecycleNode):  # type: ignore[misc]
             started = time.monotonic()
             odometry = self._make_odometry(self.config)
             self.get_logger().info(f"matcher {self.config.matcher} ready after {time.monotonic() - started:.1f} s")
-            self.pipeline = Pipeline(self, self.config, odometry, calibration)
+            self.configured = ConfiguredNode(self, self.config, odometry, calibration)
         except Exception as error:
             kind = "" if isinstance(error, MacvoError) else f"{type(error).__name__}: "
             self.get_logger().error(f"cannot configure: {kind}{error}")
@@ -64,14 +64,14 @@ class MacvoNode(LifecycleNode):  # type: ignore[misc]
 
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
         """Subscribe and begin to track."""
-        assert self.pipeline is not None
-        self.pipeline.start()
+        assert self.configured is not None
+        self.configured.start()
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> TransitionCallbackReturn:
         """Unsubscribe and let the worker finish."""
-        assert self.pipeline is not None
-        self.pipeline.stop()
+        assert self.configured is not None
+        self.configured.stop()
         return super().on_deactivate(state)
 
     def on_cleanup(self, state: Any) -> TransitionCallbackReturn:
@@ -91,10 +91,10 @@ class MacvoNode(LifecycleNode):  # type: ignore[misc]
 
     def release(self) -> None:
         """Stop, and give back what the network held, on the GPU too."""
-        if self.pipeline is None:
+        if self.configured is None:
             return
-        self.pipeline.close()
-        self.pipeline = None
+        self.configured.close()
+        self.configured = None
         gc.collect()
         import torch
 
@@ -104,12 +104,12 @@ class MacvoNode(LifecycleNode):  # type: ignore[misc]
     def _on_set_parameters(self, changes: list[Any]) -> SetParametersResult:
         ours = {change.name: change.value for change in changes if change.name in parameters.LEAVES}
         for name, value in ours.items():
-            reason = parameters.why_not(name, value, configured=self.pipeline is not None)
+            reason = parameters.why_not(name, value, configured=self.configured is not None)
             if reason:
                 return SetParametersResult(successful=False, reason=reason)
-        if self.pipeline is not None and ours:
+        if self.configured is not None and ours:
             self.config = parameters.changed(self.config, ours)
-            self.pipeline.change(self.config)
+            self.configured.change(self.config)
         return SetParametersResult(successful=True)
 
 

@@ -46,7 +46,7 @@ Float64 = npt.NDArray[np.float64]
 DIAGNOSTICS_PERIOD = 1.0
 
 
-class Pipeline:
+class ConfiguredNode:
     """Lives from configure to cleanup; works from `start` (activate) to `stop` (deactivate)."""
 
     def __init__(

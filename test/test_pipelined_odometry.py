@@ -23,7 +23,7 @@ from macvo_ros.config import ClassicConfig, Config
 from macvo_ros.errors import ConfigError
 from macvo_ros.matching.classic import ClassicMatcher
 from macvo_ros.odometry import StereoOdometry
-from macvo_ros.pipeline import PipelinedOdometry
+from macvo_ros.pipelined_odometry import PipelinedOdometry
 
 UNSEEDED = Config(matcher="classic", classic=ClassicConfig(seeded=False, preset="fast"))
 
