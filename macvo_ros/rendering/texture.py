@@ -17,76 +17,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
-Image = npt.NDArray[np.uint8]
-Float32 = npt.NDArray[np.float32]
+from macvo_ros.rendering.paint import Float32, Image, blend, colour, finish, noise
+
 Texture = Callable[[np.random.Generator, int], Image]
-
-
-def colour(rng: np.random.Generator, low: float = 40, high: float = 215, saturation: float = 0.35) -> Float32:
-    """(3,) RGB, 0..255, brightness low..high: mostly greys, browns and other pale colours, as things are."""
-    warm = rng.random() < 0.65
-    hue = rng.normal(0.09, 0.05) if warm else rng.uniform()
-    strength = np.clip(saturation * rng.gamma(1.5, 0.7 if warm else 0.4), 0, 0.9 if warm else 0.6)
-    pure = np.clip(np.abs(6 * ((hue + np.array([0.0, 2 / 3, 1 / 3])) % 1.0) - 3) - 1, 0, 1)
-    rgb: Float32 = np.clip(rng.uniform(low, high) * (1 - strength * (1 - pure) * 0.8), 4, 250).astype(np.float32)
-    return rgb
-
-
-@lru_cache(maxsize=4)
-def _log_frequency(size: int) -> Float32:
-    """(size, size) log of the spatial frequency in cycles a tile, 0 for the mean."""
-    f = np.fft.fftfreq(size).astype(np.float32) * size
-    return np.log(np.maximum(np.hypot(f[:, None], f[None]), 1)).astype(np.float32)
-
-
-def noise(rng: np.random.Generator, size: int, slope: float = 1.2, low: float = 1.0) -> Float32:
-    """(size, size) tileable noise, mean 0, deviation 1, amplitude falling as frequency^-slope above `low` cycles.
-
-    Steep spectra have nothing to lose in the last octave: they are made at half the size.
-    """
-    if slope >= 0.9:
-        half = np.pad(_spectral(rng, size // 2, slope, low), 4, mode="wrap")
-        double: Float32 = cv2.resize(half, None, fx=2, fy=2, interpolation=cv2.INTER_CUBIC)[8:-8, 8:-8].copy()
-        return double
-    return _spectral(rng, size, slope, low)
-
-
-def _spectral(rng: np.random.Generator, size: int, slope: float, low: float) -> Float32:
-    spectrum = cv2.dft(rng.standard_normal((size, size), dtype=np.float32), flags=cv2.DFT_COMPLEX_OUTPUT)
-    weight = np.exp(np.float32(-slope) * np.maximum(_log_frequency(size), np.float32(np.log(low))))
-    weight[0, 0] = 0
-    spectrum *= weight[..., None]
-    field: Float32 = cv2.dft(spectrum, flags=cv2.DFT_INVERSE | cv2.DFT_REAL_OUTPUT)
-    field /= max(float(field.std()), 1e-30)
-    return field
-
-
-@lru_cache(maxsize=4)
-def _grain(size: int) -> Float32:
-    return noise(np.random.default_rng(0), size, slope=0.3)
-
-
-def finish(image: Float32, rng: np.random.Generator, grain: float = 4.0) -> Image:
-    """(H, W, 3) float to uint8 with fine grain, so that no real surface is perfectly flat."""
-    field = np.roll(_grain(image.shape[0]), rng.integers(0, image.shape[0], 2), (0, 1))
-    texture: Image = np.clip(image + field[..., None] * np.float32(grain), 0, 255).astype(np.uint8)
-    return texture
-
-
-def _blend(first: Float32, second: Float32, share: Float32) -> Float32:
-    return first + share[..., None] * (second - first)
 
 
 def clouds(rng: np.random.Generator, size: int) -> Image:
     """Stained plaster, rock or rusty metal: two colours mixed by fractal noise."""
     mix = 0.5 + 0.5 * np.tanh(noise(rng, size, rng.uniform(0.9, 1.6), rng.uniform(1, 6)) * rng.uniform(0.6, 2.5))
-    base = _blend(colour(rng), colour(rng), mix)
+    base = blend(colour(rng), colour(rng), mix)
     return finish(base + 12 * noise(rng, size, 0.8)[..., None], rng, rng.uniform(3, 9))
 
 
@@ -150,7 +94,7 @@ def bricks(rng: np.random.Generator, size: int) -> Image:
     share = np.clip(np.minimum(dx, dy) - joint, 0, 1).astype(np.float32)
     brick = colour(rng, 60, 190) + value[..., None] * rng.uniform(8, 35)
     brick = brick + rng.uniform(5, 18) * noise(rng, size, 0.7)[..., None]
-    return finish(_blend(np.broadcast_to(colour(rng, 90, 210, 0.1), brick.shape), brick, share), rng, 5)
+    return finish(blend(np.broadcast_to(colour(rng, 90, 210, 0.1), brick.shape), brick, share), rng, 5)
 
 
 def tiles(rng: np.random.Generator, size: int) -> Image:
@@ -160,7 +104,7 @@ def tiles(rng: np.random.Generator, size: int) -> Image:
     share = np.clip(np.minimum(dx, dy) - rng.uniform(1, 3), 0, 1).astype(np.float32)
     face = colour(rng, 80, 220, 0.15) + value[..., None] * rng.uniform(2, 25)
     face = face + rng.uniform(4, 22) * np.abs(noise(rng, size, 1.1, 3))[..., None]
-    return finish(_blend(np.broadcast_to(colour(rng, 30, 150, 0.1), face.shape), face, share), rng, 3)
+    return finish(blend(np.broadcast_to(colour(rng, 30, 150, 0.1), face.shape), face, share), rng, 3)
 
 
 def planks(rng: np.random.Generator, size: int) -> Image:
@@ -172,7 +116,7 @@ def planks(rng: np.random.Generator, size: int) -> Image:
     wave = noise(rng, size, 1.5, 2)
     rings = np.sin(18 * wave + 3 * grain)
     wood = colour(rng, 60, 190, 0.3) + 18 * value[..., None] + (9 * rings + 12 * grain)[..., None]
-    return finish(_blend(np.full_like(wood, 30), wood, share), rng, 3)
+    return finish(blend(np.full_like(wood, 30), wood, share), rng, 3)
 
 
 def checker(rng: np.random.Generator, size: int) -> Image:
@@ -180,7 +124,7 @@ def checker(rng: np.random.Generator, size: int) -> Image:
     count = 2 * int(rng.integers(2, 9))
     y, x = np.mgrid[0:size, 0:size] * count // size
     odd = ((x + y) % 2).astype(np.float32)
-    return finish(_blend(colour(rng, 20, 110), colour(rng, 140, 240), odd) + 6 * noise(rng, size)[..., None], rng)
+    return finish(blend(colour(rng, 20, 110), colour(rng, 140, 240), odd) + 6 * noise(rng, size)[..., None], rng)
 
 
 def marks(rng: np.random.Generator, size: int) -> Image:
@@ -224,7 +168,7 @@ def stripes(rng: np.random.Generator, size: int) -> Image:
     if rng.random() < 0.5:
         wave = np.minimum(wave, np.sin(2 * np.pi * count * y))
     share = 1 / (1 + np.exp(-wave * rng.uniform(2, 8)))
-    return finish(_blend(colour(rng, 15, 120), colour(rng, 120, 230), share.astype(np.float32)), rng, 2)
+    return finish(blend(colour(rng, 15, 120), colour(rng, 120, 230), share.astype(np.float32)), rng, 2)
 
 
 def gravel(rng: np.random.Generator, size: int) -> Image:
@@ -233,7 +177,7 @@ def gravel(rng: np.random.Generator, size: int) -> Image:
     coarse = noise(rng, size, 1.4, 2) * rng.uniform(4, 16)
     base = colour(rng, 60, 170, 0.15) + (fine + coarse)[..., None]
     speckle = (noise(rng, size, 0.2, 8) > rng.uniform(1.8, 2.8)).astype(np.float32)
-    return finish(_blend(base, np.broadcast_to(colour(rng, 20, 230, 0.2), base.shape), speckle), rng, 2)
+    return finish(blend(base, np.broadcast_to(colour(rng, 20, 230, 0.2), base.shape), speckle), rng, 2)
 
 
 def grass(rng: np.random.Generator, size: int) -> Image:
@@ -289,7 +233,7 @@ def sky(rng: np.random.Generator, size: int) -> Image:
         np.abs(np.sin(np.linspace(0, np.pi, size, dtype=np.float32))) ** 0.5
     )  # cloudless at the border, where faces meet
     cloud = np.clip(0.4 + 0.6 * noise(rng, size, 1.6, 3) * rng.uniform(0.2, 1.0), 0, 1) * np.outer(edge, edge)
-    return finish(_blend(blue, np.full(3, rng.uniform(190, 240), np.float32), cloud), rng, 0.4)
+    return finish(blend(blue, np.full(3, rng.uniform(190, 240), np.float32), cloud), rng, 0.4)
 
 
 _PAINTERS = (clouds, leaves, bricks, tiles, planks, checker, marks, plaster, plain, stripes, gravel, grass, facade)
