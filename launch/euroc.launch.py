@@ -22,10 +22,9 @@ from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
-from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node
+
+from macvo_ros.ros.launching import declared, include, static_transform
 
 SHARE = Path(get_package_share_directory("macvo_ros"))
 
@@ -53,21 +52,6 @@ def generate_launch_description() -> LaunchDescription:
     """Node, bag and the frames of the rig."""
     topics = {f"{side}_image": f"/cam{index}/image_raw" for index, side in enumerate(("left", "right"))}
     passed_on = {name: LaunchConfiguration(name) for name, _, _ in ARGUMENTS}
-    node = IncludeLaunchDescription(
-        PythonLaunchDescriptionSource(str(SHARE / "launch" / "macvo.launch.py")),
-        launch_arguments={**passed_on, **topics}.items(),
-    )
-    declared = [DeclareLaunchArgument(name, default_value=value, description=text) for name, value, text in ARGUMENTS]
-    return LaunchDescription([*declared, *(static_transform(child, pose) for child, pose in FRAMES.items()), node])
-
-
-def static_transform(child: str, pose: tuple[float, ...]) -> Node:
-    """Publish the place of `child` on base_link."""
-    names = ("--x", "--y", "--z", "--qx", "--qy", "--qz", "--qw")
-    numbers = [text for name, number in zip(names, pose, strict=True) for text in (name, str(number))]
-    return Node(
-        package="tf2_ros",
-        executable="static_transform_publisher",
-        name=f"base_link_to_{child}",
-        arguments=[*numbers, "--frame-id", "base_link", "--child-frame-id", child],
-    )
+    node = include(SHARE / "launch" / "macvo.launch.py", {**passed_on, **topics})
+    frames = [static_transform(child, pose) for child, pose in FRAMES.items()]
+    return LaunchDescription([*declared(ARGUMENTS), *frames, node])

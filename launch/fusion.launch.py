@@ -23,10 +23,10 @@ from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration
+from launch.actions import OpaqueFunction
 from launch_ros.actions import Node
+
+from macvo_ros.ros.launching import declared, include, values
 
 SHARE = Path(get_package_share_directory("macvo_ros"))
 
@@ -38,29 +38,25 @@ SOURCES = {
     "none": ("", "base_link", True),
 }
 
-# name, default, description, choices
+# name, default, description and, where not anything goes, the choices
 ARGUMENTS = [
     ("source", "zedx", "which launch file gives the images; none: the odometry runs already", tuple(SOURCES)),
-    ("bag", "", "ROS 2 bag to play instead of a camera", None),
-    ("imu", "", "topic of the IMU; empty: the source's own", None),
-    ("base_frame", "", "robot frame; empty: the source's own", None),
-    ("ekf_file", str(SHARE / "config" / "ekf.yaml"), "parameter file of robot_localization", None),
-    ("rviz", "false", "true opens RViz", None),
+    ("bag", "", "ROS 2 bag to play instead of a camera"),
+    ("imu", "", "topic of the IMU; empty: the source's own"),
+    ("base_frame", "", "robot frame; empty: the source's own"),
+    ("ekf_file", str(SHARE / "config" / "ekf.yaml"), "parameter file of robot_localization"),
+    ("rviz", "false", "true opens RViz"),
 ]
 
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments; the actions depend on their values."""
-    declared = [
-        DeclareLaunchArgument(name, default_value=value, description=text, choices=choices)
-        for name, value, text, choices in ARGUMENTS
-    ]
-    return LaunchDescription([*declared, OpaqueFunction(function=actions)])
+    return LaunchDescription([*declared(ARGUMENTS), OpaqueFunction(function=actions)])
 
 
 def actions(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """The source with its TF off, since the filter broadcasts odom -> base, and the filter."""
-    value = {name: LaunchConfiguration(name).perform(context) for name, *_ in ARGUMENTS}
+    value = values(context, ARGUMENTS)
     source = value["source"]
     imu, base_frame, knows_up = SOURCES[source]
     imu, base_frame = value["imu"] or imu, value["base_frame"] or base_frame
@@ -69,10 +65,7 @@ def actions(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         arguments = {"publish_tf": "false", "bag": value["bag"], "rviz": value["rviz"]}
         if source == "zedx":
             arguments.update(base_frame=base_frame, publish_imu_tf="true")
-        file = SHARE / "launch" / f"{source}.launch.py"
-        started.append(
-            IncludeLaunchDescription(PythonLaunchDescriptionSource(str(file)), launch_arguments=arguments.items())
-        )
+        started.append(include(SHARE / "launch" / f"{source}.launch.py", arguments))
     played = bool(value["bag"]) or source in ("euroc", "kitti")
     overrides: dict[str, object] = {"base_link_frame": base_frame, "use_sim_time": played}
     if imu:

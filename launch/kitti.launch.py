@@ -23,24 +23,23 @@ from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription, OpaqueFunction
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import LaunchConfiguration
-from launch_ros.actions import Node
+from launch.actions import OpaqueFunction
+
+from macvo_ros.ros.launching import declared, include, static_transform, values
 
 SHARE = Path(get_package_share_directory("macvo_ros"))
 
-# name, default, description, choices
+# name, default, description and, where not anything goes, the choices
 ARGUMENTS = [
-    ("bag", "", "ROS 2 bag to play; empty: somebody else plays it", None),
-    ("bag_rate", "1.0", "speed of the bag; below 1 for a matcher slower than 10 Hz", None),
+    ("bag", "", "ROS 2 bag to play; empty: somebody else plays it"),
+    ("bag_rate", "1.0", "speed of the bag; below 1 for a matcher slower than 10 Hz"),
     ("kind", "raw", "raw: made of raw_synced, with /tf_static; odom: of the odometry benchmark", ("raw", "odom")),
     ("camera", "gray", "which stereo pair: gray or color", ("gray", "color")),
-    ("params_file", str(SHARE / "config" / "kitti.yaml"), "parameter file of the node", None),
-    ("publish_tf", "true", "broadcast odom -> base_link (off beside robot_localization)", None),
-    ("matcher", "", "who matches images", None),
-    ("use_sim_time", "true", "follow /clock", None),
-    ("rviz", "false", "true opens RViz", None),
+    ("params_file", str(SHARE / "config" / "kitti.yaml"), "parameter file of the node"),
+    ("publish_tf", "true", "broadcast odom -> base_link (off beside robot_localization)"),
+    ("matcher", "", "who matches images"),
+    ("use_sim_time", "true", "follow /clock"),
+    ("rviz", "false", "true opens RViz"),
 ]
 
 PASSED_ON = ("bag", "bag_rate", "params_file", "publish_tf", "matcher", "use_sim_time", "rviz")
@@ -48,37 +47,20 @@ PASSED_ON = ("bag", "bag_rate", "params_file", "publish_tf", "matcher", "use_sim
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments; the topics depend on their values."""
-    declared = [
-        DeclareLaunchArgument(name, default_value=value, description=text, choices=choices)
-        for name, value, text, choices in ARGUMENTS
-    ]
-    return LaunchDescription([*declared, OpaqueFunction(function=actions)])
+    return LaunchDescription([*declared(ARGUMENTS), OpaqueFunction(function=actions)])
 
 
 def actions(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """The node on the chosen pair; odometry bags have no frames, so they get the camera's axes."""
-    value = {name: LaunchConfiguration(name).perform(context) for name, *_ in ARGUMENTS}
+    value = values(context, ARGUMENTS)
     image = "image_raw" if value["kind"] == "raw" else "image_rect"  # both are rectified
     arguments = {name: value[name] for name in PASSED_ON}
     for side in ("left", "right"):
         topics = f"/kitti/camera_{value['camera']}_{side}"
         arguments[f"{side}_image"] = f"{topics}/{image}"
         arguments[f"{side}_info"] = f"{topics}/camera_info"
-    started: list[LaunchDescriptionEntity] = [
-        IncludeLaunchDescription(
-            PythonLaunchDescriptionSource(str(SHARE / "launch" / "macvo.launch.py")),
-            launch_arguments=arguments.items(),
-        )
-    ]
+    started: list[LaunchDescriptionEntity] = [include(SHARE / "launch" / "macvo.launch.py", arguments)]
     if value["kind"] == "odom":
-        child = f"camera_{value['camera']}_left"
-        axes = ["--qx", "-0.5", "--qy", "0.5", "--qz", "-0.5", "--qw", "0.5"]  # x forward, z up to z forward, y down
-        started.append(
-            Node(
-                package="tf2_ros",
-                executable="static_transform_publisher",
-                name=f"base_link_to_{child}",
-                arguments=[*axes, "--frame-id", "base_link", "--child-frame-id", child],
-            )
-        )
+        axes = (-0.5, 0.5, -0.5, 0.5)  # x forward, z up to z forward, y down
+        started.append(static_transform(f"camera_{value['camera']}_left", (0.0, 0.0, 0.0, *axes)))
     return started

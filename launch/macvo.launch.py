@@ -25,9 +25,10 @@ from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import DeclareLaunchArgument, ExecuteProcess, OpaqueFunction, SetEnvironmentVariable
-from launch.substitutions import EnvironmentVariable, LaunchConfiguration
+from launch.actions import ExecuteProcess, OpaqueFunction
 from launch_ros.actions import Node
+
+from macvo_ros.ros.launching import declared, fastdds_profile, values
 
 SHARE = Path(get_package_share_directory("macvo_ros"))
 
@@ -56,23 +57,13 @@ PARAMETERS = {"base_frame": str, "odom_frame": str, "publish_tf": bool, "matcher
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments; the actions depend on their values."""
-    profile = str(SHARE / "config" / "fastdds.xml")
-    return LaunchDescription(
-        [
-            *(DeclareLaunchArgument(name, default_value=value, description=text) for name, value, text in ARGUMENTS),
-            # Without it most large images are lost; a profile of the user's own is left alone. Jazzy, then Kilted.
-            *(
-                SetEnvironmentVariable(name, EnvironmentVariable(name, default_value=profile))
-                for name in ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
-            ),
-            OpaqueFunction(function=actions),
-        ]
-    )
+    profile = fastdds_profile(SHARE / "config" / "fastdds.xml")
+    return LaunchDescription([*declared(ARGUMENTS), *profile, OpaqueFunction(function=actions)])
 
 
 def actions(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """The node and whatever was asked for beside it."""
-    value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
+    value = values(context, ARGUMENTS)
     sim_time = truth("use_sim_time", value["use_sim_time"] or str(bool(value["bag"])))
     overrides: dict[str, str | bool] = {"use_sim_time": sim_time}
     for name, kind in PARAMETERS.items():

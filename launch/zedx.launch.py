@@ -22,15 +22,9 @@ from pathlib import Path
 
 from ament_index_python.packages import get_package_share_directory
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import (
-    DeclareLaunchArgument,
-    GroupAction,
-    IncludeLaunchDescription,
-    OpaqueFunction,
-    SetEnvironmentVariable,
-)
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch.substitutions import EnvironmentVariable, LaunchConfiguration
+from launch.actions import GroupAction, OpaqueFunction
+
+from macvo_ros.ros.launching import declared, fastdds_profile, include, values
 
 SHARE = Path(get_package_share_directory("macvo_ros"))
 
@@ -58,13 +52,12 @@ PASSED_ON = ("params_file", "odom_frame", "publish_tf", "matcher", "bag", "rviz"
 
 def generate_launch_description() -> LaunchDescription:
     """Declare the arguments; the actions depend on their values."""
-    declared = [DeclareLaunchArgument(name, default_value=value, description=text) for name, value, text in ARGUMENTS]
-    return LaunchDescription([*declared, OpaqueFunction(function=actions)])
+    return LaunchDescription([*declared(ARGUMENTS), OpaqueFunction(function=actions)])
 
 
 def actions(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """The node on the driver's topics, and the driver."""
-    value = {name: LaunchConfiguration(name).perform(context) for name, _, _ in ARGUMENTS}
+    value = values(context, ARGUMENTS)
     topics = f"/{value['camera_name']}/zed_node"
     arguments = {
         **{name: value[name] for name in PASSED_ON},
@@ -77,7 +70,7 @@ def actions(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         driver = Path(get_package_share_directory("zed_wrapper")) / "launch" / "zed_camera.launch.py"
         # In a scope of its own: arguments of ours that share a name with the driver's (use_sim_time) must not reach it.
         # The scope begins with a clean environment, and the driver, as the sender, needs the FastDDS profile most.
-        inside = [*fastdds_profile(), include(driver, driver_arguments(value))]
+        inside = [*fastdds_profile(SHARE / "config" / "fastdds.xml"), include(driver, driver_arguments(value))]
         started.append(GroupAction(inside, scoped=True, forwarding=False))
     return started
 
@@ -104,15 +97,3 @@ def driver_arguments(value: dict[str, str]) -> dict[str, str]:
         "publish_imu_tf": value["publish_imu_tf"],
         "param_overrides": ";".join([*listed, *filter(None, [value["driver_overrides"]])]),
     }
-
-
-def fastdds_profile() -> list[SetEnvironmentVariable]:
-    """Room for large images, unless the user has a profile already (see macvo.launch.py)."""
-    profile = str(SHARE / "config" / "fastdds.xml")
-    names = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
-    return [SetEnvironmentVariable(name, EnvironmentVariable(name, default_value=profile)) for name in names]
-
-
-def include(path: Path, arguments: dict[str, str]) -> IncludeLaunchDescription:
-    """Another launch file with its arguments."""
-    return IncludeLaunchDescription(PythonLaunchDescriptionSource(str(path)), launch_arguments=arguments.items())
