@@ -148,13 +148,13 @@ class ConfiguredNode:
         self._refusals.say(kind, reason)
 
     def _publish_diagnostics(self) -> None:
+        now = header(self._node.get_clock().now().nanoseconds, "")  # what is reported is at least as new
         counts, before = self._counters.snapshot(), self._reported
         topics = topic_facts(self._node, self._inputs)
         silence = self._silence(topics, counts.waiting)
         hint = self._loss(topics)
         report = Report(self._estimate, self._latency, counts, before, topics, silence, hint, self._paused)
         self._reported = counts
-        now = header(self._node.get_clock().now().nanoseconds, "")
         self._diagnostics.publish(diagnostic_array(self._node.get_fully_qualified_name().strip("/"), report, now))
 
     def _loss(self, topics: list[TopicFacts]) -> str:

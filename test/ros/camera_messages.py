@@ -97,14 +97,14 @@ class CameraDriver:
         camera: StereoCamera,
         kind: Any = None,
         topic: str = "image_rect",
-        qos: Any = 10,
+        qos: Any = 100,
         infos: bool = True,
     ) -> None:
         from diagnostic_msgs.msg import DiagnosticArray
         from sensor_msgs.msg import CameraInfo, Image
 
         self.peer, self.camera = peer, camera
-        self.diagnostics = peer.listen(DiagnosticArray, "/diagnostics")
+        self.diagnostics = peer.listen(DiagnosticArray, "/diagnostics")  # after every other: see `Peer.meet`
         self.left = peer.publisher(kind or Image, f"left/{topic}", qos)
         self.right = peer.publisher(kind or Image, f"right/{topic}", qos)
         sides = ("left", "right") if infos else ()

@@ -28,9 +28,10 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-DEADLINE = 60.0
-PATIENCE = 10.0  # seconds until an unanswered request is sent again
+DEADLINE = 120.0
 """Seconds after which a wait is a failure; every wait ends as soon as what it waits for has happened."""
+PATIENCE = 10.0
+"""Seconds of waiting after which what may have been lost on the way is sent again."""
 
 
 def ros_environment(log_folder: Path) -> dict[str, str]:
@@ -123,12 +124,17 @@ class Peer:
         self._executor.remove_node(self.node)
         self.node.destroy_node()
 
-    def until(self, condition: Callable[[], Any], what: str, timeout: float = DEADLINE) -> Any:
-        """Spin until `condition()` is true and return it."""
-        end = time.monotonic() + timeout
+    def until(self, condition: Callable[[], Any], what: str, again: Callable[[], Any] | None = None) -> Any:
+        """Spin until `condition()` is true and return it; `again` is called every PATIENCE seconds of waiting."""
+        now = time.monotonic()
+        end, repeat = now + DEADLINE, now + PATIENCE
         while not (result := condition()):
-            if time.monotonic() > end:
-                raise AssertionError(f"waited {timeout:.0f} s in vain for {what}")
+            now = time.monotonic()
+            if now > end:
+                raise AssertionError(f"waited {DEADLINE:.0f} s in vain for {what}")
+            if again is not None and now > repeat:
+                again()
+                repeat = now + PATIENCE
             self._executor.spin_once(timeout_sec=0.05)
         return result
 
@@ -139,7 +145,7 @@ class Peer:
             self._executor.spin_once(timeout_sec=left)
 
     def listen(self, kind: Any, topic: str, qos: Any = 100) -> Inbox:
-        """Subscribe; returns once the node's publisher is matched."""
+        """Subscribe; returns once the publisher is known here. The publisher may know us later: see `meet`."""
         inbox = Inbox()
         self.node.create_subscription(kind, topic, inbox.take, qos)
         self.until(lambda: self.node.count_publishers(topic), f"a publisher of {topic}")
@@ -151,8 +157,24 @@ class Peer:
             self.until(publisher.get_subscription_count, f"a subscriber of {topic}")
         return publisher
 
-    def call(self, kind: Any, service: str, request: Any = None) -> Any:
-        """Call a service and return its answer.
+    def meet(self, node: str) -> Inbox:
+        """Wait until the node's publishers know our subscriptions, and return its diagnostics from now on.
+
+        Each side tells of its endpoints in the order of their creation, and diagnostics come last on both: whoever
+        receives them misses nothing from then on of what was subscribed to before.
+        """
+        from diagnostic_msgs.msg import DiagnosticArray
+
+        inbox = self.listen(DiagnosticArray, "/diagnostics")
+        name = f"{node.strip('/')}: "
+        self.until(
+            lambda: any(status.name.startswith(name) for message in inbox for status in message.status),
+            f"diagnostics of {node}",
+        )
+        return inbox
+
+    def call(self, kind: Any, service: str, request: Any = None, unless: Callable[[], Any] = lambda: False) -> Any:
+        """Call a service and return its answer, or None once `unless()` is true before there is one.
 
         DDS matches the two directions of a service one after the other, and a node drops the answer to a client whose
         reader it has not met within 100 ms; on a busy machine that happens, so an unanswered request is sent again.
@@ -161,15 +183,17 @@ class Peer:
         self.until(client.service_is_ready, f"the service {service}")
         sent: list[Any] = []
 
-        def answered() -> Any:
-            if time.monotonic() >= started + PATIENCE * len(sent):
-                sent.append(client.call_async(request or kind.Request()))
+        def send() -> None:
+            sent.append(client.call_async(request or kind.Request()))
+
+        def answer() -> Any:
             return next((future for future in sent if future.done()), None)
 
-        started = time.monotonic()
-        future = self.until(answered, f"an answer of {service}")
+        send()
+        self.until(lambda: answer() or unless(), f"an answer of {service}", again=send)
+        result = future.result() if (future := answer()) else None
         self.node.destroy_client(client)
-        return future.result()
+        return result
 
     def get_state(self, node: str) -> str:
         from lifecycle_msgs.srv import GetState
@@ -190,10 +214,14 @@ class Peer:
         request = ChangeState.Request(transition=Transition(id=number))
         client = self.node.create_client(ChangeState, f"{node}/change_state")
         self.until(client.service_is_ready, f"the service {node}/change_state")
-        future = client.call_async(request)
-        end = time.monotonic() + PATIENCE
-        self.until(lambda: future.done() or time.monotonic() > end, f"the transition {label}")
-        success = bool(future.result().success) if future.done() else self.get_state(node) == goal
+        future = client.call_async(request)  # never twice: the second would find the node elsewhere
+        reached: list[bool] = []
+        self.until(
+            lambda: future.done() or any(reached),
+            f"the transition {label}",
+            again=lambda: reached.append(self.get_state(node) == goal),
+        )
+        success = bool(future.result().success) if future.done() else True
         self.node.destroy_client(client)
         return success
 

@@ -17,9 +17,10 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
-from camera_messages import CameraDriver, info_messages
+from camera_messages import CameraDriver, info_messages, stamp_of
 
 
 class SupervisedNode:
@@ -42,13 +43,30 @@ class SupervisedNode:
 
     def calibrate(self, *messages: Any) -> None:
         """Publish camera_info (left, right; the driver's own when none are given) and wait until the node has it."""
-        infos = self.driver.infos
-        before = [self.received(publisher.topic_name) for publisher in infos]
-        for publisher, message in zip(infos, messages or info_messages(self.driver.camera, 0), strict=True):
-            publisher.publish(message)
-        self.peer.until(
-            lambda: all(self.received(p.topic_name) > n for p, n in zip(infos, before, strict=True)), "camera_info"
-        )
+        pending = list(zip(self.driver.infos, messages or info_messages(self.driver.camera, 0), strict=True))
+        self.refresh()
+        for publisher, message in pending:
+            before = self.received(publisher.topic_name)
+
+            def send(publisher: Any = publisher, message: Any = message) -> None:
+                publisher.publish(message)
+
+            def arrived(topic: str = publisher.topic_name, before: int = before) -> bool:
+                return self.received(topic) > before
+
+            send()
+            self.peer.until(arrived, "camera_info", again=send)
+
+    def refresh(self) -> None:
+        """Wait for diagnostics that tell of everything the node did before this call."""
+        now = time.time_ns()
+        name = f"{self.node.name.strip('/')}: "
+
+        def newer() -> bool:
+            newest = next((a for a in reversed(self.driver.diagnostics) if a.status[0].name.startswith(name)), None)
+            return newest is not None and stamp_of(newest) > now
+
+        self.peer.until(newer, f"newer diagnostics of {name}")
 
     def received(self, topic: str) -> int:
         """Messages the node has seen on a topic, by its diagnostics."""
@@ -60,8 +78,10 @@ class SupervisedNode:
         stamp = how.pop("stamp", None) or self.next_stamp()
         before = len(self.status)
         self.driver.send(frame, stamp=stamp, **how)
-        self.peer.until(lambda: len(self.status) > before, "the status of a good pair")
-        return self.status[-1]
+        return self.peer.until(
+            lambda: next((status for status in self.status[before:] if stamp_of(status) == stamp), None),
+            "the status of a good pair",
+        )
 
     def newest_odometry(self) -> Any:
         """The odometry that belongs to the newest status; it may arrive a moment after it."""

@@ -184,6 +184,7 @@ def test_time_going_back_restarts_from_the_last_pose(node, frames):
 
 
 def test_right_stamps_40_ms_off_are_named_with_their_offset(node, frames):
+    node.refresh()
     unpaired = node.count("unpaired")
     for _ in range(24):
         stamp = node.next_stamp(0.1)

@@ -88,6 +88,7 @@ def test_live_and_offline_agree(frames, start_node, make_peer, tmp_path):
         for topic, kind in TYPES.items()
     }
     transforms = peer.publisher(TFMessage, f"/{name}/tf_static", latched)
+    peer.meet(node.name)
     with Bag(bag) as stored:
         for message in stored.messages(["/tf_static"]):
             transforms.publish(message.raw)

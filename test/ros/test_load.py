@@ -34,7 +34,7 @@ PAIRS = 24
 
 def test_two_hd1200_streams_are_received_without_loss(start_node, make_peer):
     camera = StereoCamera(1000.0, 1000.0, 959.5, 599.5, 0.12, 1920, 1200)
-    process = start_node("load", camera_at_base=True, watchdog=0.3)
+    process = start_node("load", camera_at_base=True, watchdog=0.3, reliable=False)
     peer = make_peer("load")
     node = SupervisedNode(process, peer, camera)
     node.calibrate(*info_messages(camera, 0))
@@ -75,7 +75,7 @@ def test_images_lost_for_want_of_shared_memory_are_noticed(start_node, make_peer
     """A driver without our profile loses most large images; the node says so, and what to do."""
     from diagnostic_msgs.msg import DiagnosticArray
 
-    process = start_node("lossy", camera_at_base=True, watchdog=0.3)
+    process = start_node("lossy", camera_at_base=True, watchdog=0.3, reliable=False)
     peer = make_peer("lossy")
     diagnostics = peer.listen(DiagnosticArray, "/diagnostics")
     peer.until(lambda: any("lossy" in status.name for m in diagnostics for status in m.status), "the node")

@@ -56,6 +56,7 @@ def states(node):
 
 def test_images_of_either_side_in_any_order(node, frames):
     """Right before left, all of one side first, newest first: each pair is tracked once or refused for its stamp."""
+    node.refresh()
     received = node.count("received")
     for order in itertools.permutations(range(3)):
         stamps = [node.next_stamp() for _ in range(3)]
@@ -77,6 +78,7 @@ def test_images_of_either_side_in_any_order(node, frames):
 def test_images_lost_and_late_on_the_way(node, frames):
     """A poor network: a third of the images never comes, others come up to three frames late."""
     rng = np.random.default_rng(3)
+    node.refresh()
     received, waiting, whole = node.count("received"), [], 0
     for i in range(24):
         stamp = node.next_stamp()
@@ -195,13 +197,17 @@ def test_kill_the_camera_and_start_it_again(node, frames, tmp_path):
         script = CAMERA.format(
             here=str(Path(__file__).parent), root=str(ROOT), frames=str(content), stamp=node.next_stamp(0.0)
         )
-        before = len(node.status)
+        start = node._stamp
         camera = subprocess.Popen([sys.executable, "-c", script])
-        node.peer.until(lambda before=before: len(node.status) > before + 2, "pairs of the new camera")
-        camera.kill()
-        camera.wait()
-        node._stamp = max(stamp_of(status) for status in node.status) + 200_000_000  # those on the way come late
-        node.peer.drain(0.3)
+        try:
+            node.peer.until(
+                lambda start=start: sum(stamp_of(status) > start for status in node.status) > 2,
+                "pairs of the new camera",
+            )
+        finally:
+            camera.kill()
+            camera.wait()
+        node.next_stamp(100.0)  # beyond whatever of the old camera is still on its way
         assert node.node.alive()
     node.track(frames[0])
     assert node.track(frames[1]).state in (Status.TRACKING, Status.DEGRADED)
@@ -226,7 +232,7 @@ def test_a_home_that_cannot_be_written(make_peer, ros, frames, tmp_path, monkeyp
     monkeypatch.setenv("HOME", "/proc/nobody")  # not even root can write there
     monkeypatch.delenv("ROS_LOG_DIR")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    process = NodeProcess("homeless", tmp_path / "output.txt", camera_at_base=True, watchdog=0.3)
+    process = NodeProcess("homeless", tmp_path / "output.txt", camera_at_base=True, watchdog=0.3, reliable=True)
     try:
         node = SupervisedNode(process, make_peer("homeless"), frames[0].camera)
         node.calibrate()

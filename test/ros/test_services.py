@@ -101,10 +101,14 @@ def test_pause_and_resume(node, frames):
     node.track(frames[5])
     received = node.status[-1].received
     assert trigger(node, "pause").success
-    topic = node.driver.left.topic_name
-    before = node.received(topic)
+    topics = [publisher.topic_name for publisher in (node.driver.left, node.driver.right)]
+    node.refresh()
+    before = [node.received(topic) for topic in topics]
     node.driver.send(frames[6], stamp=node.next_stamp())
-    node.peer.until(lambda: node.received(topic) > before, "the node to see the image it ignores")
+    node.peer.until(
+        lambda: all(node.received(topic) > n for topic, n in zip(topics, before, strict=True)),
+        "the node to see the images it ignores",
+    )
     assert "paused" in node.values("tracking")["message"]
     assert trigger(node, "resume").success
     status = node.track(frames[6])
