@@ -16,29 +16,19 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import pkgutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
 
 from macvo_ros import __version__, commands
+from macvo_ros.commands._parser import EXIT_USAGE, Parser
 from macvo_ros.errors import MacvoError
 
-EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 FIRST = ("run", "eval", "compare", "demo")
-
-
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaints fit in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line on stderr and exit with 2."""
-        self.exit(EXIT_USAGE, f"macvo: {' '.join(message.split())} (try: {self.prog} --help)\n")
 
 
 def command_names() -> list[str]:

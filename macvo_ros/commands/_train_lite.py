@@ -19,8 +19,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from macvo_ros.commands._parser import ConfigurableParser
 
-def add_parser(networks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+
+def add_parser(networks: argparse._SubParsersAction[ConfigurableParser]) -> None:
     """Add `macvo train lite`."""
     parser = networks.add_parser(
         "lite",

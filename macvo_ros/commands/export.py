@@ -17,9 +17,9 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
+from macvo_ros.commands._image_size import image_size
 from macvo_ros.errors import WeightsError
 
 TOLERANCE = 1e-3
@@ -36,7 +36,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     onnx.add_argument("weights", metavar="WEIGHTS", type=Path, help="checkpoint: .pth, .pt or .safetensors")
     onnx.add_argument("output", metavar="OUTPUT", type=Path, help="file to write, .onnx")
-    onnx.add_argument("--size", metavar="WxH", type=_size, default=(640, 640), help="image size (default 640x640)")
+    onnx.add_argument("--size", metavar="WxH", type=image_size, default=(640, 640), help="image size (default 640x640)")
     onnx.add_argument("--dynamic", action="store_true", help="any size and batch; --size is an example")
     onnx.add_argument("--iterations", type=int, choices=range(1, 13), default=12, metavar="N", help="1 to 12 (12)")
     onnx.add_argument("--no-check", action="store_true", help="do not compare with torch")
@@ -63,10 +63,3 @@ def run(args: argparse.Namespace) -> int:
                 f"{args.output} differs from torch by {flow:.2e} px (at most {TOLERANCE:g}); do not use it"
             )
     return 0
-
-
-def _size(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"(\d+)x(\d+)", text)
-    if not found or min(int(found[1]), int(found[2])) < 32:
-        raise argparse.ArgumentTypeError(f"expected WIDTHxHEIGHT of at least 32x32, for example 640x480, got {text!r}")
-    return int(found[1]), int(found[2])

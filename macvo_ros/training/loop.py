@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,13 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
+from tqdm import tqdm
 
 from macvo_ros.errors import ConfigError, SequenceError
 from macvo_ros.training.distributed import Worker
 from macvo_ros.training.flow_pairs import FlowPair, FlowPairs, crop_pair
 from macvo_ros.training.progress import load_progress, save_progress
+from macvo_ros.training.run_log import RunLog
 
 
 @dataclass(frozen=True)
@@ -85,13 +88,16 @@ def train(
     readers: int = 0,
     save_every: int = 1000,
     report_every: int = 100,
-    report: Callable[[str], None] = print,
+    report: Callable[[str], None] = tqdm.write,
     validate: Callable[[], float] | None = None,
+    amp: bool = False,
+    tensorboard: bool = False,
 ) -> None:
     """Train the parameters of `module` that require gradients; `module(first, second, flow, valid)` is the loss.
 
-    Progress goes to `folder` every `save_every` steps and is taken up from there. run: further facts that must be the
-    same on resuming. validate: held-out loss, reported when progress is saved.
+    Progress goes to `folder` every `save_every` steps and is taken up from there; beside it the log (see `RunLog`).
+    run: further facts that must be the same on resuming. validate: held-out loss, measured when progress is saved.
+    amp: let the device choose bfloat16 where it has it (see `autocast_type`).
     """
     if settings.batch % worker.count:
         raise ConfigError(f"batch: {settings.batch} pairs cannot be shared by {worker.count} processes evenly")
@@ -104,29 +110,45 @@ def train(
         optimizer, settings.learning_rate, settings.steps + 1, pct_start=settings.warm_up, anneal_strategy="linear",
         cycle_momentum=False,
     )  # fmt: skip
-    facts = {**asdict(settings), **(run or {})}
+    half = autocast_type(worker.device) if amp else None
+    facts = {**asdict(settings), **(run or {}), **({} if half is None else {"autocast": str(half)})}
     done = load_progress(folder, module, optimizer, schedule, facts, worker.device)
     step_module: nn.Module = DistributedDataParallel(module) if worker.count > 1 else module
     loader = DataLoader(
         _Steps(pairs, settings, worker, done), settings.batch // worker.count, num_workers=readers, pin_memory=False
     )
+    log = RunLog(folder, done, settings.steps, tensorboard=tensorboard) if worker.leads else None
     since, losses = time.monotonic(), list[float]()
-    for step, batch in enumerate(loader, start=done + 1):
-        loss = step_module(*(tensor.to(worker.device, non_blocking=True) for tensor in batch))
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(trained, settings.gradient_norm)
-        optimizer.step()
-        schedule.step()
-        losses.append(float(loss.detach()))
-        if not np.isfinite(losses[-1]):
-            raise ConfigError(f"the loss of step {step} is {losses[-1]}; lower the learning rate and resume")
-        last = step == settings.steps
-        if worker.leads and (last or step % report_every == 0):
-            rate = len(losses) * settings.batch / max(time.monotonic() - since, 1e-9)
-            report(f"step {step}/{settings.steps}  loss {np.mean(losses):.4f}  {rate:.1f} pairs/s")
-            since, losses = time.monotonic(), []
-        if worker.leads and (last or step % save_every == 0):
-            save_progress(folder, step, module, optimizer, schedule, facts)
-            if validate is not None:
-                report(f"step {step}/{settings.steps}  held-out {validate():.4f}")
+    with closing(log) if log else nullcontext():
+        for step, batch in enumerate(loader, start=done + 1):
+            with torch.autocast(worker.device.type, half, enabled=half is not None):
+                loss = step_module(*(tensor.to(worker.device, non_blocking=True) for tensor in batch))
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            nn.utils.clip_grad_norm_(trained, settings.gradient_norm)
+            optimizer.step()
+            rate = float(schedule.get_last_lr()[0])
+            schedule.step()
+            losses.append(float(loss.detach()))
+            if not np.isfinite(losses[-1]):
+                raise ConfigError(f"the loss of step {step} is {losses[-1]}; lower the learning rate and resume")
+            if log is None:
+                continue
+            log.step()
+            saves = step == settings.steps or step % save_every == 0
+            if saves or step % report_every == 0:
+                speed = len(losses) * settings.batch / max(time.monotonic() - since, 1e-9)
+                row = {"loss": float(np.mean(losses)), "learning_rate": rate, "samples_per_second": speed}
+                report(f"step {step}/{settings.steps}  loss {row['loss']:.4f}  {speed:.1f} samples/s")
+                if saves and validate is not None:
+                    row["held_out"] = validate()
+                    report(f"step {step}/{settings.steps}  held-out {row['held_out']:.4f}")
+                log.add(step, **row)  # before progress is saved: rows beyond it are dropped on resuming, never missing
+                since, losses = time.monotonic(), []
+            if saves:
+                save_progress(folder, step, module, optimizer, schedule, facts)
+
+
+def autocast_type(device: torch.device) -> torch.dtype | None:
+    """bfloat16 on CUDA devices that compute in it; it has the range of float32, so gradients need no scaling."""
+    return torch.bfloat16 if device.type == "cuda" and torch.cuda.is_bf16_supported() else None
