@@ -26,11 +26,13 @@ from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo as CameraInfoMessage
 from sensor_msgs.msg import CompressedImage, Image
 
-from macvo_ros.camera_info import CameraInfo
+from macvo_ros.errors import ImageError
+from macvo_ros.ros.camera_info_pair import CameraInfoPair
 from macvo_ros.ros.counters import Counters
 from macvo_ros.ros.optional_packages import ApproximateTimeSynchronizer, SimpleFilter, TimeSynchronizer
 from macvo_ros.ros.pairing import SIDES, PairingRecord
 from macvo_ros.ros.parameters import NodeConfig
+from macvo_ros.ros.serialized_image import read_image
 from macvo_ros.ros.stereo_messages import StereoMessages, stamp_of
 from macvo_ros.ros.topic_record import TopicRecord, event_callbacks
 
@@ -55,8 +57,7 @@ class StereoInputs:
         self.paused = False
         self._node, self._config, self._counters = node, config, counters
         self._deliver, self._refuse = deliver, refuse
-        self._infos: dict[str, CameraInfo | None] = dict.fromkeys(SIDES)
-        self._raw_infos: dict[str, Any] = dict.fromkeys(SIDES)
+        self._infos = CameraInfoPair(config.sync_tolerance if config.approximate_sync else 0.0)
         self._held: StereoMessages | None = None
         self._subscriptions: list[Any] = []
         self._connect()
@@ -65,7 +66,8 @@ class StereoInputs:
             for side in SIDES:
                 self._subscribe(f"{side} camera_info", f"{side}/camera_info", CameraInfoMessage, self._info, side)
         for side in SIDES:
-            self._subscribe(f"{side} image", image_topic(node, side, config), self._image_type, self._image, side)
+            topic = image_topic(node, side, config)
+            self._subscribe(f"{side} image", topic, self._image_type, self._image, side, raw=True)
 
     def close(self) -> None:
         """Unsubscribe. A pair still held back counts as dropped."""
@@ -91,18 +93,26 @@ class StereoInputs:
         synchronizer.registerCallback(self._pair)
         self._synchronizer = synchronizer
 
-    def _subscribe(self, role: str, name: str, kind: Any, callback: Callable[[str, Any], None], side: str) -> None:
+    def _subscribe(
+        self, role: str, name: str, kind: Any, callback: Callable[[str, Any], None], side: str, raw: bool = False
+    ) -> None:
         record = TopicRecord(role, self._node.resolve_topic_name(name), kind)
         self.topics[role] = record
         reliability = ReliabilityPolicy.RELIABLE if self._config.reliable else ReliabilityPolicy.BEST_EFFORT
         qos = QoSProfile(depth=QUEUE, reliability=reliability, history=HistoryPolicy.KEEP_LAST)
         self._subscriptions.append(
             self._node.create_subscription(
-                kind, record.name, partial(callback, side), qos, event_callbacks=event_callbacks(record)
+                kind, record.name, partial(callback, side), qos, event_callbacks=event_callbacks(record), raw=raw
             )
         )
 
-    def _image(self, side: str, message: Any) -> None:
+    def _image(self, side: str, content: bytes) -> None:
+        try:
+            message = read_image(content, self._image_type)
+        except ImageError as error:
+            self._counters.add(received=1)
+            self._refuse("image", f"{side} {error}")
+            return
         stamp = stamp_of(message)
         self.topics[f"{side} image"].saw_image(message)
         if self.paused:
@@ -117,34 +127,45 @@ class StereoInputs:
 
     def _info(self, side: str, message: Any) -> None:
         self.topics[f"{side} camera_info"].saw()
-        known = self._raw_infos[side]
-        if known is None or not _same_info(known, message):
-            self._raw_infos[side], self._infos[side] = message, CameraInfo.from_message(message)
-        if self._held is not None and self._calibrated:
-            held, self._held = self._held, None
-            self._hand_over(held.left, held.right, held.arrived)
+        self._infos.take(side, message)
+        if self._infos.whole:
+            self._hand_over_held()
 
     def _pair(self, left: Any, right: Any) -> None:
-        arrived = time.monotonic()
+        pair = StereoMessages(left, right, None, None, time.monotonic())
         self.pairing.paired(stamp_of(left), stamp_of(right))
-        if self._calibrated:
-            self._hand_over(left, right, arrived)
-            return
-        if self._held is not None:
+        if self._held is not None and not self._infos.accept():
+            self._held = None
             self._counters.add(received=1)
-            missing = " and ".join(self.topics[f"{side} camera_info"].name for side in SIDES if not self._infos[side])
-            self._refuse(
-                "camera_info",
-                f"images arrive but no camera_info on {missing}: publish it, remap the topic, or give calibration_file",
+            self._refuse("camera_info", self._why_held())
+        if self._config.calibration_file or self._infos.whole:
+            self._hand_over_held()
+            self._hand_over(pair)
+        else:
+            self._held = pair
+
+    def _why_held(self) -> str:
+        names = {side: self.topics[f"{side} camera_info"].name for side in SIDES}
+        if self._infos.missing:
+            missing = " and ".join(names[side] for side in self._infos.missing)
+            return (
+                f"images arrive but no camera_info on {missing}: publish it, remap the topic, or give calibration_file"
             )
-        self._held = StereoMessages(left, right, None, None, arrived)
+        changed = self._infos.changed
+        other = names[SIDES[1 - SIDES.index(changed)]]
+        return (
+            f"camera_info on {names[changed]} changed but none that fits it came on {other} since: "
+            "let the driver publish both when it changes resolution or calibration"
+        )
 
-    def _hand_over(self, left: Any, right: Any, arrived: float) -> None:
-        self._deliver(StereoMessages(left, right, self._infos["left"], self._infos["right"], arrived))
+    def _hand_over_held(self) -> None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            self._hand_over(held)
 
-    @property
-    def _calibrated(self) -> bool:
-        return bool(self._config.calibration_file) or all(info is not None for info in self._infos.values())
+    def _hand_over(self, pair: StereoMessages) -> None:
+        left_info, right_info = self._infos.infos
+        self._deliver(StereoMessages(pair.left, pair.right, left_info, right_info, pair.arrived))
 
 
 def image_topic(node: LifecycleNode, side: str, config: NodeConfig) -> str:
@@ -160,15 +181,3 @@ def image_topic(node: LifecycleNode, side: str, config: NodeConfig) -> str:
     if node.resolve_topic_name(name) != node.resolve_topic_name(name, only_expand=True):
         return str(node.resolve_topic_name(name))
     return f"{node.resolve_topic_name(base)}/compressed"
-
-
-def _same_info(one: Any, other: Any) -> bool:
-    """Whether two sensor_msgs/CameraInfo say the same, headers' stamps aside; cheap, it runs for every message."""
-    return bool(
-        (one.width, one.height, one.distortion_model, one.header.frame_id)
-        == (other.width, other.height, other.distortion_model, other.header.frame_id)
-        and one.p.tobytes() == other.p.tobytes()
-        and one.k.tobytes() == other.k.tobytes()
-        and one.r.tobytes() == other.r.tobytes()
-        and one.d == other.d
-    )

@@ -110,7 +110,9 @@ class Outputs:
         if self._wanted(self._keypoints, switches.keypoints) or wants_map:
             cloud = keypoint_cloud(estimate.landmarks, estimate.frame.left)
             if switches.keypoints:
-                self._keypoints.publish(messages.cloud_message(cloud, head))
+                turned = not np.array_equal(tracked.camera_in_image, np.eye(4))
+                seen = transform_cloud(cloud, tracked.camera_in_image) if turned else cloud
+                self._keypoints.publish(messages.cloud_message(seen, head))
             if wants_map and is_published(estimate.status):
                 self._clouds.append(transform_cloud(cloud, tracked.camera_in_odom))
         self._publish_history(estimate.frame.stamp, wants_map)

@@ -66,13 +66,15 @@ class Tracked:
 
     pair: the messages it belongs to. prepared: seconds their decoding took. finished: when the core was done,
     `time.monotonic` seconds.
-    camera_in_odom: (4, 4) pose of the rectified left optical frame. outdated: a reset was asked for meanwhile.
+    camera_in_odom: (4, 4) pose of the rectified left optical frame. camera_in_image: (4, 4) pose of the same in the
+    frame that the image's header names (a rotation where we rectified). outdated: a reset was asked for meanwhile.
     new_path: the stamps went back and the path begins anew at the origin.
     """
 
     estimate: Estimate
     pair: StereoMessages
     camera_in_odom: Float64
+    camera_in_image: Float64
     prepared: float
     finished: float
     outdated: bool = False
@@ -105,7 +107,7 @@ class Tracking:
         self._order = StampOrder()
         self._new_path = False
         self._last: Estimate | None = None
-        self._in_work: dict[int, tuple[StereoMessages, float]] = {}
+        self._in_work: dict[int, tuple[StereoMessages, Float64, float]] = {}
         self._finished: list[Tracked] = []
         self._lock = threading.Lock()
         self._requested: PoseWithCovariance | None = None
@@ -161,7 +163,7 @@ class Tracking:
         except CalibrationError as error:
             raise Refusal("calibration", str(error)) from error
         self._place_camera(pair.frame_id, stereo)
-        self._in_work[pair.stamp] = (pair, time.monotonic() - started)
+        self._in_work[pair.stamp] = (pair, stereo.raw_from_rectified, time.monotonic() - started)
         self._order.accept(pair.stamp)
         self._take(self._odometry.track(frame))
 
@@ -173,13 +175,14 @@ class Tracking:
     def _take(self, estimate: Estimate | None) -> None:
         if estimate is None:
             return
-        pair, prepared = self._in_work.pop(estimate.frame.stamp)
+        pair, in_image, prepared = self._in_work.pop(estimate.frame.stamp)
         self._last = estimate
         new_path, self._new_path = self._new_path, False
         with self._lock:
             outdated = self._requested is not None
-        camera = estimate.pose @ self._odometry.base_from_camera
-        self._finished.append(Tracked(estimate, pair, camera, prepared, time.monotonic(), outdated, new_path))
+        in_odom = estimate.pose @ self._odometry.base_from_camera
+        done = time.monotonic()
+        self._finished.append(Tracked(estimate, pair, in_odom, in_image, prepared, done, outdated, new_path))
 
     def _fulfil_requests(self) -> None:
         with self._lock:

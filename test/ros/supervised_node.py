@@ -43,19 +43,20 @@ class SupervisedNode:
 
     def calibrate(self, *messages: Any) -> None:
         """Publish camera_info (left, right; the driver's own when none are given) and wait until the node has it."""
-        pending = list(zip(self.driver.infos, messages or info_messages(self.driver.camera, 0), strict=True))
+        for side, message in enumerate(messages or info_messages(self.driver.camera, 0)):
+            self.calibrate_side(side, message)
+
+    def calibrate_side(self, side: int, message: Any) -> None:
+        """Publish the camera_info of the left (0) or right (1) camera and wait until the node has it."""
+        publisher = self.driver.infos[side]
         self.refresh()
-        for publisher, message in pending:
-            before = self.received(publisher.topic_name)
-
-            def send(publisher: Any = publisher, message: Any = message) -> None:
-                publisher.publish(message)
-
-            def arrived(topic: str = publisher.topic_name, before: int = before) -> bool:
-                return self.received(topic) > before
-
-            send()
-            self.peer.until(arrived, "camera_info", again=send)
+        before = self.received(publisher.topic_name)
+        publisher.publish(message)
+        self.peer.until(
+            lambda: self.received(publisher.topic_name) > before,
+            "camera_info",
+            again=lambda: publisher.publish(message),
+        )
 
     def refresh(self) -> None:
         """Wait for diagnostics that tell of everything the node did before this call."""

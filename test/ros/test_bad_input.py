@@ -20,7 +20,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from camera_messages import byte_array, compressed_message, image_message, info_messages
+from camera_messages import byte_array, compressed_message, image_message, info_messages, stamp_of
 from supervised_node import SupervisedNode
 
 from macvo_ros.status import Status
@@ -134,6 +134,31 @@ def test_calibration_and_size_change_at_run_time(node, frames):
     node.track(frames[5])
     assert node.track(frames[6]).state == Status.TRACKING
     assert "calibration changed" in node.node.output()
+
+
+def test_one_sides_camera_info_changes_before_the_others(node, frames):
+    """The pair waits until both sides agree; one that is replaced meanwhile is refused with a reason, and counted."""
+    camera = frames[0].camera.cropped(0, 0, 320, 200)
+    small = [dataclasses.replace(f, left=f.left[:200], right=f.right[:200], camera=camera) for f in frames[:4]]
+    node.track(frames[6])
+    infos = info_messages(camera, node.next_stamp())
+    node.calibrate_side(0, infos[0])
+    node.refresh()
+    received, refused, processed = node.count("received"), node.refusals("camera_info")[0], node.status[-1].processed
+    held, replaced = node.next_stamp(), len(node.status)
+    node.driver.send(small[0], stamp=held)
+    node.driver.send(small[1], stamp=node.next_stamp())
+    node.wait_refusal("camera_info", "right/camera_info since", refused)
+    assert node.count("received") == received + 1  # the newer of the two waits
+    assert len(node.status) == replaced
+    node.calibrate_side(1, infos[1])
+    node.peer.until(lambda: len(node.status) > replaced, "the pair that waited")
+    assert stamp_of(node.status[-1]) == held + 66_000_000
+    assert "calibration" in node.status[-1].reason
+    assert node.status[-1].processed == processed + 2  # the one refused, the one tracked
+    assert node.track(small[2]).state == Status.TRACKING
+    node.calibrate()
+    node.track(frames[7])
 
 
 def test_black_pair_is_silence_and_lost(node, frames):

@@ -19,13 +19,15 @@ from __future__ import annotations
 import cv2
 import numpy as np
 import pytest
-from camera_messages import image_message, info_messages, set_stamp
+from camera_messages import OPTICAL_FRAME, image_message, info_messages, set_stamp, stamp_of
 from harness import Peer, matrix
+from rclpy.qos import qos_profile_sensor_data
 from supervised_node import SupervisedNode
 
 from macvo_ros.calibration import load_calibration
 from macvo_ros.camera_info import CameraInfo, StereoInput
 from macvo_ros.config import ClassicConfig, Config
+from macvo_ros.message_fields import CLOUD_DTYPE, cloud_covariance, cloud_points, keypoint_cloud
 from macvo_ros.odometry import StereoOdometry
 from macvo_ros.se3 import exp_so3
 
@@ -48,7 +50,7 @@ def nodes(start_node, tmp_path_factory):
     calibration.write_text(CALIBRATION)
     common = {"camera_at_base": True, "watchdog": 0.3}
     started = {
-        "raw": start_node("raw", rectify=True, **common),
+        "raw": start_node("raw", rectify=True, map_period=0.0, **common),
         "file": start_node(
             "file",
             rectify=True,
@@ -67,7 +69,11 @@ def nodes(start_node, tmp_path_factory):
 
 
 def test_raw_pair_is_rectified_by_camera_info(nodes, make_peer, frames):
+    from sensor_msgs.msg import PointCloud2
+
     peer, camera = make_peer("raw"), frames[0].camera
+    clouds = peer.listen(PointCloud2, f"{nodes['raw'].name}/keypoints", qos_profile_sensor_data)
+    maps = peer.listen(PointCloud2, f"{nodes['raw'].name}/map")
     node = SupervisedNode(nodes["raw"], peer, camera, topic="image_raw")
     infos = info_messages(camera, 0)
     for info in infos:
@@ -87,6 +93,22 @@ def test_raw_pair_is_rectified_by_camera_info(nodes, make_peer, frames):
         estimate = core.track(stereo.frame(left, right, frame.stamp))
         np.testing.assert_allclose(matrix(node.odometry[i].pose.pose), estimate.pose, atol=1e-12)
     assert np.linalg.norm(estimate.pose[:3, 3]) > 1e-3
+
+    # The cloud is in the frame that its header names, that of the raw image, and so are its covariances.
+    assert {cloud.header.frame_id for cloud in clouds} == {OPTICAL_FRAME}
+    last = peer.until(lambda: next((c for c in clouds if stamp_of(c) == frames[3].stamp), None), "the last keypoints")
+    rectified = keypoint_cloud(estimate.landmarks, estimate.frame.left)
+    published = np.frombuffer(last.data, CLOUD_DTYPE)
+    expected = cloud_points(rectified) @ TURN
+    np.testing.assert_allclose(cloud_points(published), expected, rtol=1e-5, atol=1e-5)
+    covariance = TURN.T @ cloud_covariance(rectified) @ TURN
+    np.testing.assert_allclose(cloud_covariance(published), covariance, rtol=1e-3, atol=1e-6)
+    assert np.abs(expected - cloud_points(rectified)).max() > 0.01  # the turn is one that shows
+    # In odom, keypoints and map are the same points: header frame, TF (camera at base: none) and pose agree.
+    in_odom = expected @ estimate.pose[:3, :3].T + estimate.pose[:3, 3]
+    peer.until(lambda: stamp_of(maps[-1]) == frames[3].stamp, "the last map")
+    mapped = cloud_points(np.frombuffer(maps[-1].data, CLOUD_DTYPE))[-len(in_odom) :]
+    np.testing.assert_allclose(mapped, in_odom, rtol=1e-5, atol=1e-5)
 
 
 def test_raw_pair_from_a_calibration_file_with_stamps_apart_pipelined(nodes, make_peer, frames):
