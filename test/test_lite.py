@@ -41,8 +41,9 @@ from macvo_ros.se3 import exp_so3, inverse, log_so3, transform
 from macvo_ros.status import Status
 from macvo_ros.training.distributed import Worker
 from macvo_ros.training.lite import LARGEST_ERROR, LiteTraining, robust_nll
+from macvo_ros.training.lite_clips import Clip
 from macvo_ros.training.lite_samples import LiteSamples
-from macvo_ros.training.lite_scenes import Clip, render_clip
+from macvo_ros.training.lite_scenes import render_clip
 from macvo_ros.training.loop import TrainingSettings, train
 
 SMALL = StereoCamera(fx=200.0, fy=200.0, cx=159.5, cy=119.5, baseline=0.12, width=320, height=240)
@@ -289,7 +290,7 @@ def test_network_answers_for_every_cell_of_any_even_grid() -> None:
 
 def test_a_damaged_clip_is_named(tmp_path: Path) -> None:
     (tmp_path / "1_0.npz").write_bytes(b"no clip")
-    with pytest.raises(SequenceError, match=r"1_0\.npz is not a rendered clip"):
+    with pytest.raises(SequenceError, match=r"1_0\.npz is not a clip"):
         Clip(tmp_path / "1_0.npz")
 
 

@@ -66,6 +66,6 @@ class ConfigurableParser(Parser):
                 if not isinstance(value, bool):
                     raise ConfigError(f"{file}: {key}: expected true or false, got {value!r}")
                 words += [option] * value
-            elif value is not None:
+            elif value not in (None, []):
                 words += [option, *(map(str, value) if isinstance(value, list) else [str(value)])]
         return words

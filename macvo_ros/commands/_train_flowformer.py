@@ -21,7 +21,7 @@ from pathlib import Path
 
 from macvo_ros.commands._image_size import image_size
 from macvo_ros.commands._parser import ConfigurableParser
-from macvo_ros.commands._train_options import add_training_options, check_positive
+from macvo_ros.commands._train_options import add_training_options, check_positive, write_options
 
 
 def add_parser(networks: argparse._SubParsersAction[ConfigurableParser]) -> None:
@@ -66,6 +66,8 @@ def run(args: argparse.Namespace) -> int:
     )  # fmt: skip
     pairs, held_out = open_pairs(args.data, args.pairs), open_pairs(args.held_out, args.pairs)
     with join_workers(args.device) as worker:
+        if worker.leads:
+            write_options(args)
         torch.manual_seed(args.seed)  # of a fresh covariance branch
         training = CovarianceTraining(load_backbone(args.backbone, args.iterations))
         train(

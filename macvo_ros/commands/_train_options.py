@@ -45,3 +45,22 @@ def check_positive(args: argparse.Namespace, names: tuple[str, ...] = POSITIVE) 
     for name in names:
         if not getattr(args, name) > 0:
             raise ConfigError(f"--{name.replace('_', '-')}: expected a positive number, got {getattr(args, name)}")
+
+
+def write_options(args: argparse.Namespace) -> None:
+    """Write all options, defaults included, to DIR/options.yaml: `--config` takes that file."""
+    import yaml
+
+    from macvo_ros.atomic_write import atomic_write
+
+    options = {name: value for name, value in sorted(vars(args).items()) if name not in ("run", "config")}
+    plain = {
+        name: str(value)
+        if isinstance(value, Path)
+        else "x".join(map(str, value))
+        if isinstance(value, tuple)
+        else value
+        for name, value in options.items()
+    }
+    args.out.mkdir(parents=True, exist_ok=True)
+    atomic_write(args.out / "options.yaml", yaml.safe_dump(plain))

@@ -20,12 +20,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 
 import torch
 import torch.distributed
 
 from macvo_ros.errors import ConfigError
 from macvo_ros.matching.device import choose_device
+
+PATIENCE = timedelta(days=1)
+"""How long processes wait for each other: one may still be rendering when the others are done."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,11 @@ class Worker:
         """The one that writes files and prints."""
         return self.rank == 0
 
+    def wait(self) -> None:
+        """Go on when all processes have come here."""
+        if self.count > 1:
+            torch.distributed.barrier()
+
 
 @contextmanager
 def join_workers(device: str = "auto") -> Iterator[Worker]:
@@ -54,7 +63,8 @@ def join_workers(device: str = "auto") -> Iterator[Worker]:
     if chosen.type == "cuda":
         chosen = choose_device(f"cuda:{local}")
         torch.cuda.set_device(chosen)
-    torch.distributed.init_process_group("nccl" if chosen.type == "cuda" else "gloo", rank=rank, world_size=count)
+    backend = "nccl" if chosen.type == "cuda" else "gloo"
+    torch.distributed.init_process_group(backend, rank=rank, world_size=count, timeout=PATIENCE)
     try:
         yield Worker(rank, count, chosen)
     finally:

@@ -45,7 +45,7 @@ class LiteTraining(nn.Module):
         self, evidence: torch.Tensor, refined: torch.Tensor, dense: torch.Tensor, valid: torch.Tensor
     ) -> torch.Tensor:
         """Evidence (B, C, h, w), errors (B, 2, h, w) with nan in `refined` where unknown, valid (B, h, w)."""
-        log_sigma = self.network(evidence)
+        log_sigma = self.network(evidence).float()  # the loss is not for half precision
         clipped = dense.clamp(-LARGEST_ERROR, LARGEST_ERROR)
         gaussian = paper_loss(clipped, log_sigma[:, :2], torch.zeros_like(dense), valid).mean()
         known = torch.isfinite(refined)

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""Samples to train `lite` on: evidence about the matches of rendered clips, and how wrong they really were.
+"""Samples to train `lite` on: evidence about the matches of clips, and how wrong they really were.
 
 The matches are those of the matcher itself, so the network learns the errors that it will have to answer for.
 """
@@ -32,7 +32,7 @@ from macvo_ros.matching.lite.features import ImageFeatures, stereo_features, tem
 from macvo_ros.matching.lite.matcher import DenseSearch, refine_smooth, seed_flow
 from macvo_ros.se3 import exp_so3, transform
 from macvo_ros.training.flow_pairs import FlowPair
-from macvo_ros.training.lite_scenes import Clip
+from macvo_ros.training.lite_clips import Clip
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -46,17 +46,12 @@ class LiteSamples:
     """Implements `FlowPairs`, on the network's grid: `first` is the evidence (C, h, w), `flow` the error of the dense
     match (2, h, w), `second` that of the refined one, nan where it is not known; `valid` where the truth is known."""
 
-    def __init__(self, clips: list[Path], cache: Path, *, report: bool = False) -> None:
-        """clips: files of `render_clips`; cache: folder where what is derived from them is kept."""
-        cache.mkdir(parents=True, exist_ok=True)
-        self._samples: list[tuple[npt.NDArray[np.float16], Float32]] = []
-        for path in tqdm(clips, desc="evidence", unit="clip", disable=not report):
-            file = cache / path.with_suffix(".npy").name
-            if not file.exists():
-                buffer = io.BytesIO()
-                np.save(buffer, clip_samples(Clip(path), seed=sum(path.stem.encode())))
-                atomic_write(file, buffer.getvalue())
-            self._samples += list(np.load(file))
+    def __init__(self, clips: list[Path], cache: Path) -> None:
+        """clips: files of clips; cache: folder where what is derived from them is kept."""
+        make_evidence(clips, cache)
+        self._samples: list[npt.NDArray[np.float16]] = []
+        for path in clips:
+            self._samples += list(np.load(_file(cache, path)))
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -66,6 +61,19 @@ class LiteSamples:
         evidence, dense, refined = sample[:-4], sample[-4:-2], sample[-2:]
         valid = torch.isfinite(dense).all(0)
         return FlowPair(evidence, refined, torch.where(valid, dense, 0), valid)
+
+
+def make_evidence(clips: list[Path], cache: Path, share: tuple[int, int] = (0, 1), *, report: bool = False) -> None:
+    """Match the clips and write the samples of each into `cache`, leaving out those that are there already.
+
+    share: (i, n) only every n-th clip, from the i-th on, for several processes; report: show progress.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    missing = [path for path in clips[share[0] :: share[1]] if not _file(cache, path).exists()]
+    for path in tqdm(missing, desc="matching", unit="clip", disable=not report):
+        buffer = io.BytesIO()
+        np.save(buffer, clip_samples(Clip(path), seed=sum(path.stem.encode())))
+        atomic_write(_file(cache, path), buffer.getvalue())
 
 
 def clip_samples(clip: Clip, seed: int) -> npt.NDArray[np.float16]:
@@ -144,3 +152,7 @@ def match_errors(
         shift = np.where(result.ok[:, None], result.shift, np.nan)
         refined[:axes, at[0], at[1]] = dense[:axes, at[0], at[1]] + shift.T
     return dense, refined
+
+
+def _file(cache: Path, clip: Path) -> Path:
+    return cache / clip.with_suffix(".npy").name

@@ -90,7 +90,7 @@ def open_pairs(names: list[str], kind: str = TEMPORAL) -> FlowPairs:
         if name.startswith("render:"):
             sets.append(RenderedPairs(_rendered(name), kind))
         else:
-            sets += [TartanAirPairs(folder, kind) for folder in _trajectories(Path(name))]
+            sets += [TartanAirPairs(folder, kind) for folder in find_trajectories(Path(name))]
     return Joined(sets)
 
 
@@ -101,7 +101,8 @@ def _rendered(name: str) -> RenderedSequence:
     return RenderedSequence(parts[1], frames=int(parts[3]), seed=int(parts[2]))
 
 
-def _trajectories(folder: Path) -> list[Path]:
+def find_trajectories(folder: Path) -> list[Path]:
+    """TartanAir trajectories: the folder itself or folders below it."""
     found = sorted({path.parent for layout in LAYOUTS for path in folder.rglob(layout.left) if path.is_dir()})
     if not found:
         raise SequenceError(f"{folder}: no TartanAir trajectory there (image_left/ or image_lcam_front/) or below")

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +66,13 @@ class RunLog:
 
 
 def read_log(folder: Path) -> list[dict[str, float]]:
-    """The rows of log.csv, nan where a column is empty; none where there is no such file."""
+    """The rows of log.csv, without their empty columns; none where there is no such file."""
     file = folder / FILE
     if not file.exists():
         return []
     try:
         rows = list(csv.DictReader(file.read_text().splitlines()))
-        return [{name: float(text) if text else math.nan for name, text in row.items()} for row in rows]
+        return [{name: float(text) for name, text in row.items() if text} for row in rows]
     except (ValueError, TypeError, UnicodeDecodeError):
         raise ConfigError(f"{file} is not the log of a run; remove it") from None
 
