@@ -34,7 +34,7 @@ SHARED = ROOT.parent / "shared" / "data"
 def shared_data() -> Path:
     """Folder with real sequences, where the machine has it."""
     if not SHARED.is_dir():
-        pytest.skip("no real sequences beside the repository (../shared/data)")
+        pytest.skip("put real sequences into ../shared/data to run this; rendered ones are tested in its place")
     return SHARED
 
 

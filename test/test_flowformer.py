@@ -46,7 +46,7 @@ def network() -> FlowFormerCov:
 @pytest.fixture(scope="module")
 def reference() -> dict[str, torch.Tensor]:
     if not REFERENCE.is_dir():
-        pytest.skip("no reference outputs of the authors' network beside the repository (../shared/reference)")
+        pytest.skip("put outputs of the authors' network into ../shared/reference to run this; FROZEN stands for them")
     arrays = dict(np.load(REFERENCE / "flowformercov_reference.npz"))
     for name in ("left_prev", "left", "right"):
         arrays[name] = arrays[name].transpose(2, 0, 1)[None].astype(np.float32) / 255
@@ -57,7 +57,10 @@ def relative(found: torch.Tensor, expected: torch.Tensor) -> float:
     return float((found.reshape(expected.shape) - expected).abs().max() / expected.abs().max())
 
 
-@pytest.mark.skipif(not REFERENCE.is_dir(), reason="no list of the authors' tensors (../shared/reference)")
+@pytest.mark.skipif(
+    not REFERENCE.is_dir(),
+    reason="names and shapes are in ../shared/reference; FROZEN depends on them too",
+)
 def test_tensors_have_the_authors_names_and_shapes(network: FlowFormerCov) -> None:
     rows = [line.split("\t") for line in (REFERENCE / "flowformercov_keys.tsv").read_text().splitlines()[1:]]
     expected = {name: shape for name, shape, _ in rows}

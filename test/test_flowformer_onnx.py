@@ -34,8 +34,8 @@ from macvo_ros.matching.flowformer.onnx_matcher import FlowFormerOnnxMatcher, op
 from macvo_ros.matching.matcher import make_matcher
 from macvo_ros.matching.weights_file import write_safetensors
 
-onnx = pytest.importorskip("onnx")
-pytest.importorskip("onnxruntime")
+onnx = pytest.importorskip("onnx", reason='pip install "macvo_ros[onnx]" to run this')
+pytest.importorskip("onnxruntime", reason='pip install "macvo_ros[onnx]" to run this')
 
 __all__ = ["one_thread"]
 

@@ -24,7 +24,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 if importlib.util.find_spec("launch_ros") is None:
-    pytest.skip("launch and launch_ros are not installed (they are not on PyPI)", allow_module_level=True)
+    pytest.skip("source ROS 2 from apt to run this: launch_ros is not on PyPI", allow_module_level=True)
 
 from launch import LaunchContext  # noqa: E402
 from launch.actions.execute_local import ExecuteLocal  # noqa: E402

@@ -49,7 +49,7 @@ DRAWN = """(() => {
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HeadlessBrowser]:
     program = find_browser()
     if program is None:
-        pytest.skip("no Chromium on this machine to open the page with")
+        pytest.skip("apt install chromium to run this: no browser to open the page with")
     running = HeadlessBrowser(program, tmp_path_factory.mktemp("profile"))
     yield running
     running.close()

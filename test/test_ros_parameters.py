@@ -73,7 +73,7 @@ def test_a_change_keeps_the_rest():
 
 @pytest.mark.parametrize("leaf", LEAVES.values(), ids=LEAVES)
 def test_descriptors(leaf):
-    pytest.importorskip("rcl_interfaces", reason="ROS 2 is not installed")
+    pytest.importorskip("rcl_interfaces", reason="ROS 2 is not installed; run `make build`")
     message = descriptor(leaf)
     assert message.description == leaf.doc
     assert message.read_only == (leaf.key == "autostart")

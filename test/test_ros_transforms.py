@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("geometry_msgs", reason="ROS 2 is not installed")
+pytest.importorskip("geometry_msgs", reason="ROS 2 is not installed; run `make build`")
 
 from macvo_ros.ros.transforms import Buffer, TransformException, transform_matrix, write_transform
 from macvo_ros.se3 import exp_so3, inverse, transform
@@ -95,7 +95,7 @@ def test_a_loop_is_refused_not_followed():
 @settings(deadline=None, max_examples=50)
 @given(seed=st.integers(0, 10**6))
 def test_tf2_finds_the_same(seed):
-    tf2_ros = pytest.importorskip("tf2_ros")
+    tf2_ros = pytest.importorskip("tf2_ros", reason="source ROS 2 from apt to run this: tf2_ros is not on PyPI")
     from rclpy.time import Time
 
     ours, theirs = Buffer(), tf2_ros.Buffer()

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_datasets
+from evo.tools import file_interface
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +62,6 @@ def test_tum_round_trip_keeps_nanoseconds_poses_and_covariance(tmp_path: Path, c
 
 
 def test_tum_is_what_evo_reads(tmp_path: Path) -> None:
-    file_interface = pytest.importorskip("evo.tools.file_interface")
     poses = tiny_datasets.trajectory(4)
     write_tum(tmp_path / "a.txt", STAMPS, poses)
     read = file_interface.read_tum_trajectory_file(str(tmp_path / "a.txt"))

@@ -17,11 +17,11 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("macvo_ros", "launch", "test", "bench", "tools")
 
 HEADER = """\
 # Copyright 2026 macvo_ros contributors
@@ -43,10 +43,8 @@ HEADER = """\
 
 
 def python_files() -> list[Path]:
-    """The Python files of the repository, those not yet committed included."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"]
-    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    return sorted(ROOT / name for name in set(names) if (ROOT / name).is_file())
+    """The Python files of the repository; build, install and .venv are not ours."""
+    return sorted([*ROOT.glob("*.py"), *(file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py"))])
 
 
 def without_header(path: Path) -> bool:
