@@ -27,11 +27,13 @@ PARTS: dict[str, list[str]] = {
     "accuracy": ["bench.accuracy", "--ablation"],
     "accuracy_lite": ["bench.accuracy", "--matcher", "lite"],
     "core": ["bench.core"],
+    "error_by_step": ["bench.error_by_step"],
     "flowformer": ["bench.flowformer"],
     "lite": ["bench.lite"],
     "fusion": ["bench.fusion"],
     "node": ["bench.node_overhead"],
     "rendering": ["bench.render_speed"],
+    "vertical_disparity": ["bench.vertical_disparity"],
 }
 
 
