@@ -119,6 +119,8 @@ class Peer:
         self.node = rclpy.create_node("peer", namespace=f"/{name}")
         self._executor = SingleThreadedExecutor()
         self._executor.add_node(self.node)
+        self.watched: NodeProcess | None = None
+        """The node whose end ends every wait."""
 
     def close(self) -> None:
         self._executor.remove_node(self.node)
@@ -132,6 +134,8 @@ class Peer:
             now = time.monotonic()
             if now > end:
                 raise AssertionError(f"waited {DEADLINE:.0f} s in vain for {what}")
+            if self.watched is not None and not self.watched.alive():
+                raise AssertionError(f"the node ended while {what} was waited for: {self.watched.output()[-2000:]}")
             if again is not None and now > repeat:
                 again()
                 repeat = now + PATIENCE

@@ -32,6 +32,7 @@ class SupervisedNode:
         from macvo_ros.msg import Status
 
         self.node, self.peer = node, peer
+        peer.watched = node
         self.status = peer.listen(Status, f"{node.name}/status")
         self.odometry = peer.listen(Odometry, f"{node.name}/odometry")
         self.driver = CameraDriver(peer, camera, **driver)

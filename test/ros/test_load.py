@@ -21,54 +21,108 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from camera_messages import image_message, info_messages
+from camera_messages import image_message, info_messages, set_stamp, stamp_of
+from latency import waited_too_long
+from receiving_threads import longest_wait
 from supervised_node import SupervisedNode
 
 from macvo_ros.camera import StereoCamera
 
-PAIRS = 24
+HD1200 = StereoCamera(1000.0, 1000.0, 959.5, 599.5, 0.12, 1920, 1200)
+PAIRS, RATE, ATTEMPTS = 24, 15, 3
+STARVED = 0.1
+"""Seconds without a processor, of those the pairs take, that excuse a loss: the queues hold half a second."""
 
 
-def test_two_hd1200_streams_are_received_without_loss(start_node, make_peer):
-    camera = StereoCamera(1000.0, 1000.0, 959.5, 599.5, 0.12, 1920, 1200)
+@pytest.fixture(scope="module")
+def node(start_node, ros):
+    from harness import Peer
+
     process = start_node("load", camera_at_base=True, watchdog=0.3, reliable=False)
-    peer = make_peer("load")
-    node = SupervisedNode(process, peer, camera)
-    node.calibrate(*info_messages(camera, 0))
-    noise = np.random.default_rng(0).integers(0, 255, (1200, 1920, 3), np.uint8)
-    messages = [image_message(np.roll(noise, shift, axis=1), 0, "bgra8") for shift in (0, -20)]
-    started = due = time.monotonic()
-    for _ in range(PAIRS):
-        stamp = node.next_stamp()
-        for publisher, message in zip((node.driver.left, node.driver.right), messages, strict=True):
-            message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
-            publisher.publish(message)
-        due += 1 / 15
-        peer.drain(max(0.0, due - time.monotonic()))
-    behind = time.monotonic() - started > 1.1 * PAIRS / 15
-
-    counted = len(node.driver.diagnostics) + 2
-
-    def settled():
-        """Nothing came lately and nothing waits; by diagnostics sent after the last image."""
-        values = node.values()
-        return len(node.driver.diagnostics) > counted and values["waiting"] == "0" and values
-
-    values = peer.until(settled, "the node to finish")
-    received = int(values["received"])
-    assert int(values["processed"]) + int(values["dropped"]) == received
-    assert 1 <= int(values["processed"]) < received
-    assert "pairs dropped" in " ".join(status.message for array in node.driver.diagnostics for status in array.status)
+    peer = Peer("load")
+    supervised = SupervisedNode(process, peer, HD1200)
+    supervised.calibrate(*info_messages(HD1200, 0))
+    yield supervised
     assert process.stop() == 0
-    if behind or os.getloadavg()[0] > 1.5 * (os.cpu_count() or 1):
-        pytest.skip(f"this machine is too busy to publish at 15 Hz beside the node; {received} of {PAIRS} pairs came")
-    assert received == PAIRS
+    peer.close()
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Textured pairs that differ (an identical one would be recognised at once): tracking takes longer than a frame."""
+    noise = np.random.default_rng(0).integers(0, 255, (1200, 1920, 3), np.uint8)
+    return [[image_message(np.roll(noise, 4 * i + shift, axis=1), 0, "bgra8") for shift in (0, -20)] for i in range(5)]
+
+
+def send(node, pairs, rate):
+    """PAIRS pairs at a rate; returns the last stamp, and by how many seconds sending fell behind."""
+    due = time.monotonic()
+    for i in range(PAIRS):
+        stamp = node.next_stamp()
+        for publisher, message in zip((node.driver.left, node.driver.right), pairs[i % len(pairs)], strict=True):
+            publisher.publish(set_stamp(message, stamp))
+        due += 1 / rate
+        node.peer.drain(max(0.0, due - time.monotonic()))
+    return stamp, time.monotonic() - due
+
+
+def settled(node):
+    """Counters once nothing comes or waits any more, by diagnostics sent after the last image."""
+    before = -1
+    while (received := node.count("received")) != before or node.count("waiting"):
+        before = received
+        node.refresh()
+    return {name: node.count(name) for name in ("received", "processed", "dropped")}
+
+
+def test_two_hd1200_streams_are_received_without_loss(node, pairs):
+    """By best effort, at 15 Hz, while the matcher does what it can.
+
+    Where the scheduler kept the node or this test from running (it says for how long), it is tried again.
+    """
+    excuses = []
+    for _ in range(ATTEMPTS):
+        before, waited = settled(node), longest_wait(node.node.pid)
+        last, behind = send(node, pairs, RATE)
+        after, waited = settled(node), longest_wait(node.node.pid) - waited
+        gained = {name: after[name] - before[name] for name in after}
+        assert gained["received"] == gained["processed"] + gained["dropped"]
+        assert 1 <= gained["processed"] < gained["received"]
+        if gained["received"] == PAIRS:
+            break
+        excuses.append(f"{gained['received']} pairs came, {behind:.2f} s behind, {waited:.2f} s without a processor")
+        assert max(behind, waited) > STARVED, f"of {PAIRS} pairs {excuses[-1]}"
+    else:
+        pytest.skip(f"this machine is too busy to show that all {PAIRS} pairs arrive: {'; '.join(excuses)}")
     # The newest wins: the last pair is among those tracked, whatever was dropped before it.
-    assert node.status[-1].header.stamp.sec * 10**9 + node.status[-1].header.stamp.nanosec == stamp
-    assert "lost on the way" not in str(values)
+    node.peer.until(lambda: stamp_of(node.status[-1]) == last, "the status of the last pair")
+    told = " ".join(status.message for array in node.driver.diagnostics for status in array.status)
+    assert "pairs dropped" in told
+
+
+def test_no_pair_waits_for_more_than_the_one_before_it(node, pairs):
+    """At twice the rate, too: latency is bounded by one frame whatever comes in, and nothing goes uncounted."""
+    before, seen = settled(node), len(node.status)
+    send(node, pairs, 2 * RATE)
+    after = settled(node)
+    gained = {name: after[name] - before[name] for name in after}
+    assert gained["received"] == gained["processed"] + gained["dropped"]
+    assert gained["dropped"] > 0
+    node.peer.until(lambda: len(node.status) >= seen + gained["processed"], "every status")
+    assert not waited_too_long(node.status[seen:])
+    assert node.status[-1].dropped == after["dropped"]
+
+
+def test_the_bound_on_waiting_can_fail():
+    """Pairs that queue instead of replacing each other wait longer and longer."""
+    queued = [SimpleNamespace(core_time=0.05, overhead=0.005, latency=0.055 * (1 + i)) for i in range(10)]
+    assert "waited for more than one frame" in waited_too_long(queued)
+    replaced = [SimpleNamespace(core_time=0.05, overhead=0.005, latency=0.1) for i in range(10)]
+    assert not waited_too_long(replaced)
 
 
 def test_images_lost_for_want_of_shared_memory_are_noticed(start_node, make_peer):
