@@ -43,6 +43,7 @@ setup(
     extras_require={
         "onnx": ["onnx>=1.15", "onnxruntime>=1.16"],
         "view": ["rerun-sdk>=0.23"],
+        "train": ["tensorboard>=2.12"],
         "dev": ["pytest>=7", "hypothesis>=6", "ruff", "mypy", "types-PyYAML", "scipy"],
     },
     entry_points={"console_scripts": ["macvo = macvo_ros.cli:main", "macvo_node = macvo_ros.ros.main:main"]},

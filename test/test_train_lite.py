@@ -31,13 +31,16 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from macvo_ros.commands import train as command
+from macvo_ros.commands._train_lite import prepare
 from macvo_ros.errors import ConfigError, SequenceError
 from macvo_ros.matching.lite.network import load_network
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.sequences.poses import NED_FROM_OPTICAL
 from macvo_ros.sequences.tartanair import LAYOUTS, open_tartanair
 from macvo_ros.sequences.tartanair_truth import TartanAirTruth
+from macvo_ros.training.distributed import Worker
 from macvo_ros.training.lite import LiteTraining
+from macvo_ros.training.lite_clips import sequence_of
 from macvo_ros.training.lite_report import ALL, Errors, calibrations
 from macvo_ros.training.lite_scenes import render_clip
 from macvo_ros.training.lite_tartanair import static_flow, tartanair_clip, tartanair_clips
@@ -190,6 +193,13 @@ def test_a_killed_run_ends_with_the_same_weights_and_log(
     ]
 
 
+def test_what_is_held_out_is_not_trained_on(data: Path, tmp_path: Path) -> None:
+    args = argparse.Namespace(out=tmp_path, worlds=0, data=[str(data)], held_out=[str(data / "room")])
+    clips, kept_apart = prepare(args, [], Worker(0, 1, torch.device("cpu")))
+    assert [sequence_of(clip).split("-")[1] for clip in clips] == ["town"]
+    assert [sequence_of(clip).split("-")[1] for clip in kept_apart] == ["room"]
+
+
 def test_options_from_a_file(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The options a run wrote down make the same run again; what is on the command line wins."""
     out = tmp_path / "again"
@@ -212,6 +222,14 @@ def test_options_from_a_file(trained: Path, tmp_path: Path, capsys: pytest.Captu
     file.write_text("out: run\nno_amp: true\ndata: [a, b]\n")
     args = parser.parse_args(["train", "lite", "--data", "c", "--config", str(file)])
     assert (args.no_amp, args.data, args.out) == (True, ["c"], Path("run"))
+
+
+def test_the_file_that_comes_with_us_holds_the_defaults() -> None:
+    parser = argparse.ArgumentParser()
+    command.add_parser(parser.add_subparsers())
+    given = parser.parse_args(["train", "lite", "--out", "run", "--config", str(ROOT / "config/train_lite.yaml")])
+    default = parser.parse_args(["train", "lite", "--out", "run"])
+    assert vars(given) | {"config": None} == vars(default)
 
 
 def test_two_processes_under_torchrun_make_the_steps_of_one(data: Path, trained: Path, tmp_path: Path) -> None:
