@@ -206,6 +206,10 @@ def test_options_from_a_file(trained: Path, tmp_path: Path, capsys: pytest.Captu
     args = run(["train", "lite", "--out", str(out), "--config", str(trained / "options.yaml")])
     assert (args.steps, args.crop, args.worlds, args.out) == (6, (64, 64), 0, out)
     assert same_weights(out, trained)
+    before = (out / "options.yaml").read_text()
+    with pytest.raises(ConfigError, match="steps = 6, now it is 7"):
+        run(["train", "lite", "--out", str(out), "--config", str(trained / "options.yaml"), "--steps", "7"])
+    assert (out / "options.yaml").read_text() == before
     parser = argparse.ArgumentParser()
     command.add_parser(parser.add_subparsers())
     file = tmp_path / "options.yaml"

@@ -48,11 +48,14 @@ def check_positive(args: argparse.Namespace, names: tuple[str, ...] = POSITIVE) 
 
 
 def write_options(args: argparse.Namespace) -> None:
-    """Write all options, defaults included, to DIR/options.yaml: `--config` takes that file."""
+    """Write all options, defaults included, to DIR/options.yaml, which `--config` takes; a run to resume has it."""
     import yaml
 
     from macvo_ros.atomic_write import atomic_write
+    from macvo_ros.training.progress import FILE
 
+    if (args.out / FILE).exists():
+        return
     options = {name: value for name, value in sorted(vars(args).items()) if name not in ("run", "config")}
     plain = {
         name: str(value)
