@@ -29,6 +29,7 @@ PARTS: dict[str, list[str]] = {
     "core": ["bench.core"],
     "error_by_step": ["bench.error_by_step"],
     "flowformer": ["bench.flowformer"],
+    "flowformer_flops": ["bench.flowformer_flops"],
     "lite": ["bench.lite"],
     "fusion": ["bench.fusion"],
     "node": ["bench.node_overhead"],

@@ -89,7 +89,8 @@ def table(measured: list[tuple[Evaluation, dict[str, float]]]) -> str:
                 rows.append(["paper's MAC-VO, whole sequence", *cells({"t_rel": row.t_rel, "r_rel": row.r_rel})])
         for name, variant in (evaluation.ablation or {}).items():
             rows.append([f"ablation: {name}", *cells(variant.as_dict())])
-        gain = f"{number(100 * (1 - metrics.t_rel / baseline['t_rel']), 0)} % less t_rel than the baseline"
+        share = metrics.t_rel / baseline["t_rel"]
+        gain = f"{number(100 * abs(1 - share), 0)} % {'less' if share < 1 else 'more'} t_rel than the baseline"
         lines += [f"{sequence.name}, {len(sequence)} frames: {gain}", format_table(["", *headings()], rows), ""]
     return "\n".join(lines)
 
