@@ -14,10 +14,11 @@
 
 """Does a filter gain from our covariance? Six rendered walks through a room whose light goes out for a second.
 
-    python bench/fusion.py [--light 0.03] [--walks 6] [--plot docs/images/fusion.png]
+    python -m bench.fusion [--lights 0.03 0.02] [--walks 6] [--plot docs/images/fusion.png]
 
-Prints the errors of a constant-velocity filter that is told our covariance, and of the same filter with a constant one:
-for each error the constant that makes this very error smallest, found by a search with the truth in hand. 10 s a walk.
+The errors of a constant-velocity filter that is told our covariance, and of the same filter with a constant one: for
+each error the constant that makes this very error smallest, found by a search with the truth in hand. 10 s a walk.
+Writes bench/results/fusion.txt.
 """
 
 from __future__ import annotations
@@ -33,24 +34,39 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "test"))
 
 import test_fusion
 
+from macvo_ros.atomic_write import atomic_write
+from macvo_ros.evaluation.environment import machine, versions
+
+RESULTS = Path(__file__).resolve().parent / "results"
+
 UNITS = {"linear": ("velocity [m/s]", 1.0), "angular": ("angular velocity [deg/s]", 57.29578)}
 UNITS |= {"position": ("position [m]", 1.0), "rotation": ("rotation [deg]", 57.29578)}
 
 
 def main() -> None:
-    """Record the walks and print a table."""
+    """Record the walks, print and write a table for each light."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--light", type=float, default=test_fusion.LIGHT, help="share of full light in the dark stretch"
+        "--lights", type=float, nargs="+", default=[test_fusion.LIGHT, 0.02], help="share of full light in the dark"
     )
     parser.add_argument("--walks", type=int, default=6)
-    parser.add_argument("--plot", metavar="FILE", type=Path, help="also draw the errors over time")
+    parser.add_argument("--plot", metavar="FILE", type=Path, help="also draw the errors over time, of the first light")
     args = parser.parse_args()
-    test_fusion.LIGHT = args.light
-    recordings = [test_fusion.record(seed) for seed in range(args.walks)]
+    tables = []
+    for light in args.lights:
+        test_fusion.LIGHT = light
+        recordings = [test_fusion.record(seed) for seed in range(args.walks)]
+        tables.append(table(recordings, light, None if tables else args.plot))
+        print(tables[-1], flush=True)
+    made = "\n".join(f"{name}: {value}" for name, value in {**versions(), **machine()}.items())
+    atomic_write(RESULTS / "fusion.txt", "\n".join([*tables, made, ""]))
+
+
+def table(recordings: list[test_fusion.Recording], light: float, drawing: Path | None) -> str:
+    """Ours and the best constant, error by error; drawing: file for the errors over time."""
     twists = [twist for recording in recordings for twist in recording.twists]
     silent = sum(twist is None for twist in twists)
-    print(f"{args.walks} walks, light {args.light}, {silent} of {len(twists)} frames silent (lost)")
+    lines = [f"{len(recordings)} walks, light {light}, {silent} of {len(twists)} frames silent (lost)"]
     ours = test_fusion.filter_errors(recordings, lambda index, covariance: covariance)
     grid = 10.0 ** np.arange(-3.5, 0.6, 0.5)
     tried = {}
@@ -59,13 +75,14 @@ def main() -> None:
         tried[linear, angular] = test_fusion.filter_errors(recordings, lambda index, covariance, c=constant: c)
     for name, (label, scale) in UNITS.items():
         best = min(tried, key=lambda sigmas: tried[sigmas][name])
-        print(
+        lines.append(
             f"{label:25} ours {ours[name] * scale:.4f}   best constant {tried[best][name] * scale:.4f} "
             f"(sigma {best[0]:.4f} m/s, {best[1]:.4f} rad/s)"
         )
-    if args.plot is not None:
+    if drawing is not None:
         best = min(tried, key=lambda sigmas: tried[sigmas]["linear"])
-        plot(args.plot, recordings, test_fusion.constant(*best))
+        plot(drawing, recordings, test_fusion.constant(*best))
+    return "\n".join([*lines, ""])
 
 
 def plot(file: Path, recordings: list[test_fusion.Recording], constant: np.ndarray) -> None:
