@@ -66,8 +66,8 @@ class NodeConfig(Config):
         choices=("continue", "reset"),
     )
     niceness: int = setting(
-        5,
-        "Niceness of the tracking thread: receiving goes first, so that overload drops pairs, not packets.",
+        0,
+        "Niceness of the tracking thread: above 0, receiving goes first, and so does every other program.",
         low=0,
         high=19,
     )
