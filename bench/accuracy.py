@@ -34,7 +34,7 @@ from macvo_ros.commands.run import run_and_measure
 from macvo_ros.config import Config, load_config
 from macvo_ros.errors import MacvoError, SequenceError
 from macvo_ros.evaluation.ablation import run_ablation
-from macvo_ros.evaluation.environment import machine, versions
+from macvo_ros.evaluation.environment import machine, measured_with, versions
 from macvo_ros.evaluation.metrics import absolute_trajectory_error, relative_errors
 from macvo_ros.evaluation.paper import paper_rows
 from macvo_ros.evaluation.report import Evaluation
@@ -111,7 +111,6 @@ def main() -> int:
         print(f"accuracy: {error}", file=sys.stderr)
         return 2
     text = table(measured)
-    made = "\n".join(f"{name}: {value}" for name, value in {**versions(), **machine()}.items())
     document: dict[str, Any] = {"versions": versions(), "machine": machine(), "sequences": []}
     for evaluation, baseline in measured:
         ours = result(evaluation.run, evaluation.metrics, evaluation.config, evaluation.ablation)
@@ -119,7 +118,7 @@ def main() -> int:
         document["sequences"].append({**ours, "baseline": baseline})
     name = "accuracy" if args.matcher == "classic" else f"accuracy_{args.matcher}"
     write_json(RESULTS / f"{name}.json", document)
-    atomic_write(RESULTS / f"{name}.txt", f"{text}\n{made}\n")
+    atomic_write(RESULTS / f"{name}.txt", f"{text}\n{measured_with()}")
     print(text)
     return 0
 

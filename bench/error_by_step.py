@@ -39,7 +39,7 @@ from bench.accuracy import RESULTS, ROOT, find_sequences
 from bench.klt_pnp_baseline import run_baseline
 from macvo_ros.atomic_write import atomic_write
 from macvo_ros.config import load_config
-from macvo_ros.evaluation.environment import machine, versions
+from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.metrics import inverse, motion_error
 from macvo_ros.evaluation.table import format_table
 from macvo_ros.odometry import StereoOdometry
@@ -115,8 +115,7 @@ def main() -> None:
     parser.add_argument("--matchers", nargs="+", default=["lite", "classic"])
     args = parser.parse_args()
     text = "\n".join(study(sequence, name) for sequence in find_sequences(args.data) for name in args.matchers)
-    made = "\n".join(f"{name}: {value}" for name, value in {**versions(), **machine()}.items())
-    atomic_write(RESULTS / "error_by_step.txt", f"{text}\n{made}\n")
+    atomic_write(RESULTS / "error_by_step.txt", f"{text}\n{measured_with()}")
     print(text)
 
 

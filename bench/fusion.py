@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "test"))
 import test_fusion
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.evaluation.environment import machine, versions
+from macvo_ros.evaluation.environment import measured_with
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -58,8 +58,7 @@ def main() -> None:
         recordings = [test_fusion.record(seed) for seed in range(args.walks)]
         tables.append(table(recordings, light, None if tables else args.plot))
         print(tables[-1], flush=True)
-    made = "\n".join(f"{name}: {value}" for name, value in {**versions(), **machine()}.items())
-    atomic_write(RESULTS / "fusion.txt", "\n".join([*tables, made, ""]))
+    atomic_write(RESULTS / "fusion.txt", "\n".join([*tables, measured_with()]))
 
 
 def table(recordings: list[test_fusion.Recording], light: float, drawing: Path | None) -> str:

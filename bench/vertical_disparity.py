@@ -30,7 +30,7 @@ import numpy as np
 from bench.accuracy import RESULTS, ROOT, find_sequences
 from macvo_ros.atomic_write import atomic_write
 from macvo_ros.config import load_config
-from macvo_ros.evaluation.environment import machine, versions
+from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.table import format_table
 from macvo_ros.matching.matcher import make_matcher
 from macvo_ros.rendering.sequence import RenderedSequence
@@ -58,8 +58,7 @@ def main() -> None:
         for sequence in sequences
     ]
     text = format_table(["vertical part of stereo matches [px]", *MATCHERS], rows)
-    made = "\n".join(f"{name}: {value}" for name, value in {**versions(), **machine()}.items())
-    atomic_write(RESULTS / "vertical_disparity.txt", f"{text}\n\n{made}\n")
+    atomic_write(RESULTS / "vertical_disparity.txt", f"{text}\n\n{measured_with()}")
     print(text)
 
 

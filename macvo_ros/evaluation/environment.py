@@ -56,6 +56,11 @@ def machine() -> dict[str, str]:
     return found
 
 
+def measured_with() -> str:
+    """Versions and machine as lines of text, to stand below a table."""
+    return "\n".join(f"{name}: {value}" for name, value in {**versions(), **machine()}.items()) + "\n"
+
+
 def _processor() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
