@@ -39,6 +39,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from macvo_ros.camera import StereoCamera
 from macvo_ros.config import FlowFormerConfig
+from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.frame import StereoFrame
 from macvo_ros.matching.flowformer import FlowFormerCov
 from macvo_ros.matching.flowformer.matcher import FlowFormerMatcher
@@ -114,6 +115,7 @@ def main() -> None:
         print(f"  {stage:22s}{seconds:6.1f} s")
     if width == height and (width, args.iterations) in AUTHORS:
         print(AUTHORS[width, args.iterations])
+    print(f"\n{measured_with()}", end="")
 
 
 if __name__ == "__main__":
