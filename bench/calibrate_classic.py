@@ -133,7 +133,7 @@ def main() -> None:
             pixel = np.column_stack((u, v))[good][:800].astype(np.float64)
             got = refine_matches(grey, target, np.ascontiguousarray(found[..., :axes]), pixel, axes)
             pv, pu = pixel[:, 1].astype(int), pixel[:, 0].astype(int)
-            rows = [(found[..., :axes] - right)[pv, pu] + got.shift, got.patch_var, variance[pv, pu]]
+            rows = [got.displacement - right[pv, pu], got.patch_var, variance[pv, pu]]
             refined[name].append(np.stack(rows, axis=-1)[got.ok].reshape(-1, 3))
         # Correlation over the image, at the keypoints that would be chosen.
         config = KeypointConfig(count=400)

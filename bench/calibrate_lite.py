@@ -93,8 +93,10 @@ def collect(sequence: RenderedSequence, index: int, stereo: Errors, flow: Errors
         _dense(flow, error[every], match.flow_var[axis].numpy()[every])
 
     config = KeypointConfig()
+    assert reference.keypoint_disparity_var is not None
+    assert match.keypoint_flow_var is not None
     pixel = select_keypoints(
-        reference.disparity, reference.disparity_var, match.flow, match.flow_var, first.camera, config
+        reference.disparity, reference.keypoint_disparity_var, match.flow, match.keypoint_flow_var, first.camera, config
     ).astype(np.float64)
     if len(pixel) == 0:
         return
@@ -107,7 +109,7 @@ def collect(sequence: RenderedSequence, index: int, stereo: Errors, flow: Errors
     good &= np.isfinite(d) & np.isfinite(u) & np.isfinite(v)
     grid = (pixel - (SCALE - 1) / 2) / SCALE
 
-    error = points.disparity - to_right.shift[:, 0] - d
+    error = -to_right.displacement[:, 0] - d
     learned = (reference.refined_disparity_var,)
     _refined(stereo, error[good], to_right.patch_var[good, 0], bilinear(learned, grid)[0][good])
     variance = refined_variance(REFINED_STEREO_VARIANCE, learned, pixel, points.disparity_var[:, None], to_right)
@@ -115,7 +117,7 @@ def collect(sequence: RenderedSequence, index: int, stereo: Errors, flow: Errors
     learned = tuple(match.refined_flow_var)
     variance = refined_variance(REFINED_FLOW_VARIANCE, learned, pixel, points.flow_var, to_next)
     for axis, true in enumerate((u, v)):
-        error = points.flow[:, axis] + to_next.shift[:, axis] - true
+        error = to_next.displacement[:, axis] - true
         _refined(flow, error[good], to_next.patch_var[good, axis], bilinear(learned, grid)[axis][good])
         flow.curve += correlation_curve(error[good], np.sqrt(variance[good, axis]), pixel[good], EDGES)
 

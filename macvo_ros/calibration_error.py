@@ -91,13 +91,16 @@ class CalibrationField:
         return np.hstack((disparity + flow[0] @ change, flow[1] @ change, -disparity))
 
 
-def epipolar_variance(vertical: npt.NDArray[np.float32], variance: npt.NDArray[np.float32]) -> float:
+def epipolar_variance(
+    vertical: npt.NDArray[np.float32], variance: npt.NDArray[np.float32], *, stride: int = 4
+) -> float:
     """Mean square of the smooth part of a stereo match's vertical component, pixels^2; 0 where nothing is certain.
 
-    vertical, variance: (H, W) vertical component of the match from left to right and its variance. The smooth part
-    is the median over the certain pixels of each cell of a coarse grid.
+    vertical, variance: (H, W) vertical component of the match from left to right and its variance, of which every
+    stride-th row and column is looked at. The smooth part is the median over the certain pixels of each cell of a
+    coarse grid.
     """
-    stride, enough = 4, 40
+    enough = 40
     vertical, variance = vertical[::stride, ::stride], variance[::stride, ::stride]
     certain = variance < max(0.1**2, float(np.quantile(variance, 0.2)))
     squares = []

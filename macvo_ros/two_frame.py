@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from macvo_ros.calibration_error import CalibrationField
 from macvo_ros.config import Config
@@ -77,9 +78,9 @@ def two_frame_motion(
     camera = current.camera
     pixel = select_keypoints(
         reference_match.disparity,
-        reference_match.disparity_var,
+        _first(reference_match.keypoint_disparity_var, reference_match.disparity_var),
         match.flow,
-        match.flow_var,
+        _first(match.keypoint_flow_var, match.flow_var),
         camera,
         config.keypoints,
         config.seed,
@@ -163,6 +164,10 @@ def two_frame_motion(
             "pose": solved - covered,
         },
     )
+
+
+def _first(better: torch.Tensor | None, otherwise: torch.Tensor) -> torch.Tensor:
+    return otherwise if better is None else better
 
 
 def _solve(config: Config, pairs: PointPairs, seed: Float64, prior: MotionPrior | None) -> PoseSolution:

@@ -94,7 +94,7 @@ def test_refinement_finds_a_sub_pixel_shift_under_a_change_of_brightness():
     pixel = rng.uniform(30, 170, (50, 2)).round()
     got = refine_matches(source, target, np.zeros((200, 200, 2), np.float32), pixel, axes=2)
     assert got.ok.all()
-    np.testing.assert_allclose(np.median(got.shift, axis=0), [0.37, -0.21], atol=0.015)
+    np.testing.assert_allclose(np.median(got.displacement, axis=0), [0.37, -0.21], atol=0.015)
 
 
 def test_rigid_flow_is_the_flow_of_the_rendered_scene(room):

@@ -113,7 +113,7 @@ class ClassicMatcher:
         left, right = self.greys(current)
         dense = np.ascontiguousarray(match.flow.numpy().transpose(1, 2, 0))
         flow = refine_matches(earlier, left, dense, points.pixel, axes=2)
-        matched = points.pixel + points.flow + flow.shift
+        matched = points.pixel + flow.displacement
         before = refine_matches(
             earlier, earlier_right, -reference_match.disparity.numpy()[..., None], points.pixel, axes=1
         )
@@ -123,11 +123,11 @@ class ClassicMatcher:
             return points.subset(alike)
         return PointMatches(
             pixel=points.pixel,
-            disparity=points.disparity - before.shift[:, 0],
+            disparity=-before.displacement[:, 0],
             disparity_var=REFINED_STEREO_VARIANCE.variance(points.disparity_var[:, None], before)[:, 0],
-            flow=points.flow + flow.shift,
+            flow=flow.displacement,
             flow_var=REFINED_FLOW_VARIANCE.variance(points.flow_var, flow),
-            matched_disparity=points.matched_disparity - after.shift[:, 0],
+            matched_disparity=-after.displacement[:, 0],
             matched_disparity_var=REFINED_STEREO_VARIANCE.variance(points.matched_disparity_var[:, None], after)[:, 0],
         ).subset(alike)
 

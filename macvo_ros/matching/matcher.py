@@ -40,6 +40,8 @@ class Match:
     flow_var: (2, H, W) pixels^2, per axis.
     epipolar_var: pixels^2, how far the stereo match leaves its row on average (`calibration_error.epipolar_variance`):
     what the calibration is off by; 0 where the matcher cannot tell.
+    keypoint_disparity_var, keypoint_flow_var: (H, W) and (2, H, W) pixels^2, what the variances of keypoints will be
+    once they are refined: keypoints are chosen by them, or by the dense ones where the matcher does not know.
     """
 
     disparity: torch.Tensor
@@ -47,6 +49,8 @@ class Match:
     flow: torch.Tensor | None = None
     flow_var: torch.Tensor | None = None
     epipolar_var: float = 0.0
+    keypoint_disparity_var: torch.Tensor | None = None
+    keypoint_flow_var: torch.Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)

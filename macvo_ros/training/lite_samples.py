@@ -28,8 +28,8 @@ import torch
 from tqdm import tqdm
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.matching.lite.features import ImageFeatures, stereo_features, temporal_features, to_grid
-from macvo_ros.matching.lite.matcher import DenseSearch, refine_smooth, seed_flow
+from macvo_ros.matching.lite.features import ImageFeatures, flow_on_grid, stereo_features, temporal_features
+from macvo_ros.matching.lite.matcher import DenseSearch, full_flow, refine_smooth, seed_flow
 from macvo_ros.se3 import exp_so3, transform
 from macvo_ros.training.flow_pairs import FlowPair
 from macvo_ros.training.lite_clips import Clip
@@ -81,28 +81,26 @@ def clip_samples(clip: Clip, seed: int) -> npt.NDArray[np.float16]:
     rng = np.random.default_rng(seed)
     search = DenseSearch()
     images = [clip.grey(frame) for frame in range(3)]
+    size = images[0][0].shape
     lefts, rights = ([ImageFeatures(pair[side]) for pair in images] for side in range(2))
     samples = []
     for frame in range(2):
-        left, right = images[frame]
-        to_right = search.flow(left, right)
-        evidence = stereo_features(lefts[frame], rights[frame], to_grid(to_right), clip.camera)
+        left, right, following = lefts[frame], rights[frame], lefts[frame + 1]
+        half = search.flow(left, right)
+        evidence = stereo_features(left, right, half, clip.camera)
+        to_right = full_flow(half, *size)
         disparity = clip.truth("disparity", frame)
         # A vertical offset of the whole image is the calibration's error and not the match's.
-        level = np.full_like(disparity, np.median(to_right[..., 1]))
-        errors = match_errors(clip, frame, lefts[frame], rights[frame], to_right, np.stack((-disparity, level)), 1, rng)
+        level = np.full_like(disparity, np.median(to_right[1]))
+        errors = match_errors(clip, frame, left, right, to_right, np.stack((-disparity, level)), 1, rng)
         samples.append(np.concatenate((evidence, *errors)))
 
         motion = predicted_motion(clip, frame, rng)
-        measured = np.ascontiguousarray(-to_right[..., 0])
-        following = images[frame + 1][0]
-        flow = search.flow(left, following, seed_flow(clip.camera, to_grid(measured), motion))
-        evidence = temporal_features(
-            lefts[frame], lefts[frame + 1], to_grid(flow), to_grid(measured), clip.camera, motion
-        )
-        errors = match_errors(
-            clip, frame, lefts[frame], lefts[frame + 1], flow, clip.truth("static_flow", frame), 2, rng
-        )
+        measured = -flow_on_grid(half)[..., 0]
+        half = search.flow(left, following, seed_flow(clip.camera, measured, motion))
+        evidence = temporal_features(left, following, half, measured, clip.camera, motion)
+        flow = full_flow(half, *size)
+        errors = match_errors(clip, frame, left, following, flow, clip.truth("static_flow", frame), 2, rng)
         samples.append(np.concatenate((evidence, *errors)))
     return np.stack(samples).astype(np.float16)
 
@@ -131,15 +129,15 @@ def match_errors(
 ) -> tuple[Float32, Float32]:
     """(2, h, w) errors of the dense and the refined match, pixels; nan where there is no truth or no refinement.
 
-    flow: (H, W, 2) of the image, truth: (2, h, w) at the clip's pixels; axes: 1 for stereo.
+    flow: (2, H, W) of the image, truth: (2, h, w) at the clip's pixels; axes: 1 for stereo.
     """
     pixel = clip.pixel(frame)
     u, v = pixel[..., 0], pixel[..., 1]
-    found = flow[v, u].transpose(2, 0, 1)
+    found = flow[:, v, u]
     known = np.isfinite(truth).all(axis=0) & ((truth**2).sum(axis=0) < _LARGEST_FLOW**2)
     dense = np.where(known, found - truth, np.float32(np.nan))
     refined = np.full_like(dense, np.nan)
-    height, width = flow.shape[:2]
+    height, width = flow.shape[1:]
     landing_u, landing_v = u + found[0], v + found[1]
     inside = known
     for x, size in ((u, width), (v, height), (landing_u, width), (landing_v, height)):
@@ -148,9 +146,9 @@ def match_errors(
     if len(rows):
         some = rng.choice(len(rows), min(_REFINED_POINTS, len(rows)), replace=False)
         at = (rows[some], columns[some])
-        result = refine_smooth(source, target, flow[..., :axes], pixel[at].astype(np.float64), axes)
-        shift = np.where(result.ok[:, None], result.shift, np.nan)
-        refined[:axes, at[0], at[1]] = dense[:axes, at[0], at[1]] + shift.T
+        result = refine_smooth(source, target, flow[:axes].transpose(1, 2, 0), pixel[at].astype(np.float64), axes)
+        found = np.where(result.ok[:, None], result.displacement, np.nan)
+        refined[:axes, at[0], at[1]] = found.T - truth[:axes, at[0], at[1]]
     return dense, refined
 
 

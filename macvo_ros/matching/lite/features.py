@@ -53,11 +53,13 @@ class ImageFeatures:
         rows, columns = grid_size(*grey.shape)
         self.grid = (rows, columns)
         whole = grey[: rows * SCALE, : columns * SCALE]
-        half = cv2.resize(whole, (2 * columns, 2 * rows), interpolation=cv2.INTER_AREA)
-        self.half: Float32 = half.astype(np.float32)
-        self.gradient_u: Float32 = cv2.Scharr(half, cv2.CV_32F, 1, 0, scale=1 / 32)
-        self.gradient_v: Float32 = cv2.Scharr(half, cv2.CV_32F, 0, 1, scale=1 / 32)
+        self.small: Image = np.asarray(cv2.resize(whole, (2 * columns, 2 * rows), interpolation=cv2.INTER_AREA))
+        """The image at half its size, which dense matches are searched in."""
+        self.half: Float32 = self.small.astype(np.float32)
+        self.gradient_u: Float32 = cv2.Scharr(self.small, cv2.CV_32F, 1, 0, scale=1 / 32)
+        self.gradient_v: Float32 = cv2.Scharr(self.small, cv2.CV_32F, 0, 1, scale=1 / 32)
         self._texture: Float32 | None = None
+        self._tensor: tuple[Float32, Float32, Float32] | None = None
         self._smooth: Float32 | None = None
         self._grey = grey
 
@@ -70,12 +72,10 @@ class ImageFeatures:
     def texture(self) -> Float32:
         """(5, h, w) brightness, fine_texture, texture_u, texture_v, texture_uv."""
         if self._texture is None:
-            whole = self._grey[: self.grid[0] * SCALE, : self.grid[1] * SCALE].astype(np.float32)
-            back = cv2.resize(self.half, whole.shape[::-1], interpolation=cv2.INTER_NEAREST)
-            fine = self._cells(cv2.absdiff(back, whole))
-            xx = self._cells(self.gradient_u * self.gradient_u)
-            yy = self._cells(self.gradient_v * self.gradient_v)
-            xy = self._cells(self.gradient_u * self.gradient_v)
+            whole = self._grey[: self.grid[0] * SCALE, : self.grid[1] * SCALE]
+            back = cv2.resize(self.small, whole.shape[::-1], interpolation=cv2.INTER_NEAREST)
+            fine = self._cells(cv2.absdiff(back, whole).astype(np.float32))
+            xx, yy, xy = self._structure()
             self._texture = np.stack(
                 (
                     self._cells(self.half) * np.float32(1 / 64) - np.float32(2),
@@ -87,16 +87,38 @@ class ImageFeatures:
             )
         return self._texture
 
+    def patch_variance(self) -> Float32:
+        """(3, h, w) least-squares variance of a patch around each cell along u with v known (stereo), u, and v (flow).
+
+        The inverse of the structure tensor of five cells square; for noise of one grey level and one sample, pixels^2.
+        """
+        xx, yy, xy = (cv2.blur(each, (5, 5)) * np.float32(0.25) for each in self._structure())
+        determinant = np.maximum(xx * yy - xy * xy, np.float32(1e-4))
+        return np.stack((1 / np.maximum(xx, np.float32(1e-3)), yy / determinant, xx / determinant))
+
+    def _structure(self) -> tuple[Float32, Float32, Float32]:
+        """(h, w) means over the cells of the squares and the product of the gradients along u and v."""
+        if self._tensor is None:
+            u, v = self.gradient_u, self.gradient_v
+            self._tensor = (self._cells(u * u), self._cells(v * v), self._cells(u * v))
+        return self._tensor
+
     def _cells(self, image: Float32) -> Float32:
         """Means over the cells of the grid."""
         return np.asarray(cv2.resize(image, self.grid[::-1], interpolation=cv2.INTER_AREA), dtype=np.float32)
 
 
 def to_grid(dense: Float32) -> Float32:
-    """Means of a dense (H, W) or (H, W, C) map over the cells of the grid."""
+    """Means of a dense (H, W) or (H, W, C) map of the image over the cells of the grid."""
     rows, columns = grid_size(dense.shape[0], dense.shape[1])
     whole = np.ascontiguousarray(dense[: rows * SCALE, : columns * SCALE])
-    return np.asarray(cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA), dtype=np.float32)
+    return _cells(whole, rows, columns)
+
+
+def flow_on_grid(half_flow: Float32) -> Float32:
+    """(h, w, 2) means over the grid's cells, in pixels of the image, of a (2h, 2w, 2) flow of the halved images."""
+    rows, columns = half_flow.shape[0] // 2, half_flow.shape[1] // 2
+    return np.asarray(_cells(half_flow, rows, columns) * np.float32(2), dtype=np.float32)
 
 
 def grid_camera(camera: StereoCamera) -> StereoCamera:
@@ -105,34 +127,37 @@ def grid_camera(camera: StereoCamera) -> StereoCamera:
     return camera.cropped(0, 0, columns * SCALE, rows * SCALE).resized(columns, rows)
 
 
-def stereo_features(left: ImageFeatures, right: ImageFeatures, flow: Float32, camera: StereoCamera) -> Float32:
-    """(C, h, w) channels of a match from left to right; flow: (h, w, 2) on the grid, in pixels of the image."""
+def stereo_features(left: ImageFeatures, right: ImageFeatures, half_flow: Float32, camera: StereoCamera) -> Float32:
+    """(C, h, w) channels of a match from left to right; half_flow: (2h, 2w, 2) flow of the halved images."""
+    flow = flow_on_grid(half_flow)
     departure = np.zeros_like(flow)
     departure[..., 1] = flow[..., 1] - np.float32(np.median(flow[::2, ::2, 1]))
-    return _features(left, right, flow, departure, -flow[..., 0], camera, temporal=False)
+    return _features(left, right, half_flow, flow, departure, -flow[..., 0], camera, temporal=False)
 
 
 def temporal_features(
     earlier: ImageFeatures,
     current: ImageFeatures,
-    flow: Float32,
+    half_flow: Float32,
     disparity: Float32,
     camera: StereoCamera,
     motion: Float64,
 ) -> Float32:
     """(C, h, w) channels of a match from the reference to the current image.
 
-    flow: (h, w, 2) and disparity: (h, w) of the reference, on the grid, in pixels of the image; camera: of the images;
-    motion: (4, 4) predicted pose of the current camera in the reference one.
+    half_flow: (2h, 2w, 2) flow of the halved images; disparity: (h, w) of the reference, on the grid, in pixels of the
+    image; camera: of the images; motion: (4, 4) predicted pose of the current camera in the reference one.
     """
+    flow = flow_on_grid(half_flow)
     cell = np.float32(1 / SCALE)
     departure = rigid_departure(grid_camera(camera), disparity * cell, flow * cell, motion) * np.float32(SCALE)
-    return _features(earlier, current, flow, departure, disparity, camera, temporal=True)
+    return _features(earlier, current, half_flow, flow, departure, disparity, camera, temporal=True)
 
 
 def _features(
     source: ImageFeatures,
     target: ImageFeatures,
+    half_flow: Float32,
     flow: Float32,
     departure: Float32,
     disparity: Float32,
@@ -144,9 +169,7 @@ def _features(
     out = np.empty((len(CHANNELS), rows, columns), np.float32)
     out[:5] = source.texture()
 
-    # The flow at half resolution, in pixels of it.
-    half_flow = cv2.resize(flow, (2 * columns, 2 * rows), interpolation=cv2.INTER_LINEAR)
-    position = half_flow * np.float32(0.5) + _pixels(2 * rows, 2 * columns)
+    position = half_flow + _pixels(2 * rows, 2 * columns)
     warped, warped_u, warped_v = (
         cv2.remap(image, position, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         for image in (target.half, target.gradient_u, target.gradient_v)
@@ -158,18 +181,18 @@ def _features(
     warped_u -= source.gradient_u
     warped_v -= source.gradient_v
     change = _cells(warped_u * warped_u + warped_v * warped_v, rows, columns)
-    out[5] = np.arcsinh((mean - wide_mean) * np.float32(0.5))
+    out[5] = _squash((mean - wide_mean) * np.float32(0.5))
     out[6] = np.float32(0.5) * np.log(np.maximum(noise, 0) + np.float32(0.1))
     out[7] = np.float32(0.5) * np.log(change + np.float32(0.05))
 
     bend = flow - cv2.blur(flow, (5, 5))
     size = cv2.blur(bend * bend, (5, 5))
-    out[8:10] = np.arcsinh(np.float32(4) * bend).transpose(2, 0, 1)
+    out[8:10] = _squash(np.float32(4) * bend).transpose(2, 0, 1)
     out[10:12] = (np.float32(0.5) * np.log(size + np.float32(1e-3)) + np.float32(1)).transpose(2, 0, 1)
 
     landing = flow * np.float32(1 / SCALE) + _pixels(rows, columns)
     out[12] = _crowding(landing) - np.float32(1)
-    out[13:15] = np.arcsinh(np.float32(4) * departure).transpose(2, 0, 1)
+    out[13:15] = _squash(np.float32(4) * departure).transpose(2, 0, 1)
     out[15] = np.log(np.maximum(disparity - np.float32(camera.disparity_offset), 0) + np.float32(0.5)) - np.float32(2)
     u, v = landing[..., 0], landing[..., 1]
     inside = np.minimum(np.minimum(u, columns - 1 - u), np.minimum(v, rows - 1 - v))
@@ -177,6 +200,11 @@ def _features(
     out[17] = 1.0 if temporal else -1.0
     np.clip(out, -8, 8, out=out)
     return out
+
+
+def _squash(values: Float32) -> Float32:
+    """Linear near zero, a signed square root far from it."""
+    return np.asarray(values / np.sqrt(np.abs(values) + np.float32(1)), dtype=np.float32)
 
 
 def _crowding(landing: Float32) -> Float32:

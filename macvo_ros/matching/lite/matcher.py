@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""The `lite` matcher: DIS flow at its fast preset, a compact network that predicts where it is wrong, and sub-pixel
+"""The `lite` matcher: DIS flow at half the resolution, a compact network that predicts where it is wrong, and sub-pixel
 refinement at the keypoints. Real time on two CPU cores; the weights are in the package."""
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ from macvo_ros.interpolation import bilinear
 from macvo_ros.matching.lite.features import (
     SCALE,
     ImageFeatures,
+    flow_on_grid,
     grid_camera,
+    grid_size,
     stereo_features,
     temporal_features,
     to_grid,
@@ -48,8 +50,12 @@ from macvo_ros.matching.rigid_flow import rigid_flow
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
-_RADIUS = 10
+_RADIUS = 12
 """Of the patches that keypoints are refined with, pixels."""
+_PATCH_NOISE = 0.12
+"""Squared residual of ordinary patches over their number of samples, grey levels^2, for choosing keypoints."""
+_DENSE_SHARE = 0.1
+"""Of the variance of dense matches in that of keypoints: it answers for what is hidden or moves as well."""
 _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
 
@@ -71,28 +77,37 @@ class _Side:
     """Images of a frame, what the network sees of them, and its stereo match once it is known."""
 
     frame: StereoFrame
-    left: Image
-    right: Image
-    left_features: ImageFeatures
-    right_features: ImageFeatures
-    to_right: Float32 | None = None
+    left: ImageFeatures
+    right: ImageFeatures
     stereo: LiteMatch | None = None
 
 
 class DenseSearch:
-    """OpenCV's DIS flow at its fast preset. One for each thread: it keeps buffers."""
+    """OpenCV's DIS flow between halved images. One for each thread: it keeps buffers.
+
+    Refined matches hardly depend on how precise the dense ones are, so the settings are cheap ones.
+    """
 
     def __init__(self) -> None:
         self._size: tuple[int, ...] = ()
         self._dis: dict[bool, cv2.DISOpticalFlow] = {}
 
-    def flow(self, source: Image, target: Image, seed: Float32 | None = None) -> Float32:
-        """(H, W, 2) flow between two grey images, started from a seed of the same shape (which is overwritten)."""
-        if source.shape != self._size:  # OpenCV reads beyond buffers of another size
-            self._size = source.shape
+    def flow(self, source: ImageFeatures, target: ImageFeatures, seed: Float32 | None = None) -> Float32:
+        """(H / 2, W / 2, 2) flow of the halved images in pixels of them, from a seed of this shape (overwritten)."""
+        if source.small.shape != self._size:  # OpenCV reads beyond buffers of another size
+            self._size = source.small.shape
             # It keeps the last seed, too, and starts the next search without one from it: one for each kind.
-            self._dis = {kind: cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST) for kind in (True, False)}
-        return np.asarray(self._dis[seed is None].calc(source, target, seed), dtype=np.float32)
+            self._dis = {kind: _search() for kind in (True, False)}
+        return np.asarray(self._dis[seed is None].calc(source.small, target.small, seed), dtype=np.float32)
+
+
+def _search() -> cv2.DISOpticalFlow:
+    dis = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
+    dis.setFinestScale(1)
+    dis.setGradientDescentIterations(10)
+    dis.setVariationalRefinementIterations(3)
+    dis.setPatchStride(5)
+    return dis
 
 
 class LiteMatcher:
@@ -130,12 +145,15 @@ class LiteMatcher:
         if temporal is None:
             return side.stereo
         flow, variance = temporal
-        height, width = flow.shape[:2]
+        assert reference is not None
+        expected = _keypoint_variance(variance, self._side(reference).left.patch_variance()[1:])
+        size = current.camera.height, current.camera.width
         return replace(
             side.stereo,
-            flow=torch.from_numpy(np.ascontiguousarray(flow.transpose(2, 0, 1))),
-            flow_var=torch.from_numpy(np.stack([_full_size(v, height, width) for v in variance[:2]])),
+            flow=torch.from_numpy(full_flow(flow, *size)),
+            flow_var=torch.from_numpy(np.stack([_full_size(v, *size) for v in variance[:2]])),
             refined_flow_var=torch.from_numpy(np.ascontiguousarray(variance[2:])),
+            keypoint_flow_var=torch.from_numpy(np.stack([_full_size(v, *size) for v in expected])),
         )
 
     def refine(
@@ -152,50 +170,48 @@ class LiteMatcher:
         before, now = self._side(reference), self._side(current)
         dense = match.flow.numpy().transpose(1, 2, 0)
         to_right = _to_right(reference_match)
-        earlier = self._thread.submit(
-            refine_smooth, before.left_features, before.right_features, to_right, points.pixel, axes=1
-        )
-        flow = refine_smooth(before.left_features, now.left_features, dense, points.pixel, axes=2)
-        matched = points.pixel + points.flow + flow.shift
-        second = refine_smooth(now.left_features, now.right_features, _to_right(match), matched, axes=1)
+        earlier = self._thread.submit(refine_smooth, before.left, before.right, to_right, points.pixel, axes=1)
+        flow = refine_smooth(before.left, now.left, dense, points.pixel, axes=2)
+        matched = points.pixel + flow.displacement
+        second = refine_smooth(now.left, now.right, _to_right(match), matched, axes=1)
         first = earlier.result()
         alike = np.minimum(np.minimum(flow.likeness, first.likeness), second.likeness) > _MIN_LIKENESS
         return PointMatches(
             pixel=points.pixel,
-            disparity=points.disparity - first.shift[:, 0],
+            disparity=-first.displacement[:, 0],
             disparity_var=_refined_disparity_var(reference_match, points.pixel, points.disparity_var, first),
-            flow=points.flow + flow.shift,
+            flow=flow.displacement,
             flow_var=refined_variance(
                 REFINED_FLOW_VARIANCE, tuple(match.refined_flow_var), points.pixel, points.flow_var, flow
             ),
-            matched_disparity=points.matched_disparity - second.shift[:, 0],
+            matched_disparity=-second.displacement[:, 0],
             matched_disparity_var=_refined_disparity_var(match, matched, points.matched_disparity_var, second),
         ).subset(alike)
 
     def _match_stereo(self, side: _Side) -> LiteMatch:
         """Match left to right."""
         camera = side.frame.camera
-        side.to_right = self._stereo_search.flow(side.left, side.right)
-        evidence = stereo_features(side.left_features, side.right_features, to_grid(side.to_right), camera)
-        return _stereo_match(side.to_right, self.variances(evidence[None])[0], camera)
+        to_right = self._stereo_search.flow(side.left, side.right)
+        evidence = stereo_features(side.left, side.right, to_right, camera)
+        return _stereo_match(to_right, self.variances(evidence[None])[0], side.left.patch_variance()[:1], camera)
 
     def _match_temporal(self, earlier: _Side, now: _Side, prediction: Prediction | None) -> tuple[Float32, Float32]:
-        """Flow (H, W, 2) from the earlier left image to the current one, and its (4, h, w) variances."""
+        """Flow (H / 2, W / 2, 2) from the earlier left image to the current one, and its (4, h, w) variances."""
         camera = now.frame.camera
         if prediction is None:
-            motion, seed, disparity = np.eye(4), None, to_grid(self._disparity(earlier))
+            motion, seed = np.eye(4), None
+            disparity = -flow_on_grid(self._temporal_search.flow(earlier.left, earlier.right))[..., 0]
         else:
             motion, disparity = prediction.motion, to_grid(prediction.disparity.numpy())
             seed = seed_flow(camera, disparity, motion)
         flow = self._temporal_search.flow(earlier.left, now.left, seed)
-        images = (earlier.left_features, now.left_features)
-        evidence = temporal_features(*images, to_grid(flow), disparity, camera, motion)
+        evidence = temporal_features(earlier.left, now.left, flow, disparity, camera, motion)
         return flow, self.variances(evidence[None])[0]
 
     def images(self, frame: StereoFrame) -> tuple[ImageFeatures, ImageFeatures]:
         """Left and right image of a frame, kept while it is the reference or the current one."""
         side = self._side(frame)
-        return side.left_features, side.right_features
+        return side.left, side.right
 
     @torch.inference_mode()
     def variances(self, evidence: Float32) -> Float32:
@@ -210,23 +226,24 @@ class LiteMatcher:
     def _side(self, frame: StereoFrame) -> _Side:
         side = self._sides.get(id(frame))
         if side is None:
-            left, right = _grey(frame.left), _grey(frame.right)
-            side = self._sides[id(frame)] = _Side(frame, left, right, ImageFeatures(left), ImageFeatures(right))
+            left, right = (ImageFeatures(_grey(image)) for image in (frame.left, frame.right))
+            side = self._sides[id(frame)] = _Side(frame, left, right)
         return side
-
-    def _disparity(self, side: _Side) -> Float32:
-        if side.to_right is None:
-            side.to_right = self._temporal_search.flow(side.left, side.right)
-        return np.ascontiguousarray(-side.to_right[..., 0])
 
 
 def seed_flow(camera: StereoCamera, disparity: Float32, motion: Float64) -> Float32:
-    """(H, W, 2) flow under a (4, 4) motion from the (h, w) disparity on the grid, pixels of the image.
+    """(2h, 2w, 2) flow of the halved images under a (4, 4) motion; disparity: (h, w) on the grid, pixels of the image.
 
-    DIS at its fast preset searches at a quarter of the resolution, so nothing finer is asked for.
+    The search ends at a quarter of the resolution, so nothing finer is asked for.
     """
-    coarse = rigid_flow(grid_camera(camera), disparity * np.float32(1 / SCALE), motion) * np.float32(SCALE)
-    return _full_size(coarse, camera.height, camera.width)
+    coarse = rigid_flow(grid_camera(camera), disparity * np.float32(1 / SCALE), motion) * np.float32(SCALE / 2)
+    rows, columns = disparity.shape
+    return np.asarray(cv2.resize(coarse, (2 * columns, 2 * rows), interpolation=cv2.INTER_LINEAR), dtype=np.float32)
+
+
+def full_flow(half_flow: Float32, height: int, width: int) -> Float32:
+    """(2, H, W) flow at all pixels of the image, of a flow of the halved images in pixels of them."""
+    return np.stack([_full_size(axis, height, width) for axis in cv2.split(half_flow * np.float32(2))])
 
 
 def refine_smooth(
@@ -234,8 +251,7 @@ def refine_smooth(
 ) -> Refinement:
     """`refine_matches` on every second pixel of smoothed images, which tell as much as all of them.
 
-    On rendered scenes a patch of 21 pixels takes a fifth off the errors of one of 15 in noise, at half the samples, and
-    loses nothing to it elsewhere; wider ones suffer at the edges of things.
+    On rendered scenes a patch of 25 pixels takes a quarter off the errors of one of 15, at fewer samples.
     """
     return refine_matches(source.smooth(), target.smooth(), dense, pixel, axes, radius=_RADIUS, stride=2)
 
@@ -262,13 +278,25 @@ def _refined_disparity_var(match: LiteMatch, pixel: Float64, dense_var: Float64,
     return refined_variance(REFINED_STEREO_VARIANCE, learned, pixel, dense_var[:, None], refinement)[:, 0]
 
 
-def _stereo_match(to_right: Float32, variance: Float32, camera: StereoCamera) -> LiteMatch:
-    """to_right: (H, W, 2) flow from left to right; variance: (4, h, w) of the network."""
-    vertical_var = _full_size(variance[1], camera.height, camera.width)
+def _keypoint_variance(variance: Float32, patch: Float32) -> Float32:
+    """(A, h, w) expected variance of refined keypoints; variance: (4, h, w) of the network; patch: (A, h, w)."""
+    axes = len(patch)
+    return np.asarray(
+        variance[2 : 2 + axes] + np.float32(_DENSE_SHARE) * variance[:axes] + np.float32(_PATCH_NOISE) * patch
+    )
+
+
+def _stereo_match(to_right: Float32, variance: Float32, patch: Float32, camera: StereoCamera) -> LiteMatch:
+    """to_right: (H / 2, W / 2, 2) flow from left to right; variance: (4, h, w) of the network; patch: (1, h, w)."""
+    horizontal, vertical = cv2.split(to_right)
+    vertical = cv2.resize(vertical, variance.shape[:0:-1], interpolation=cv2.INTER_AREA) * np.float32(2)
     return LiteMatch(
-        disparity=torch.from_numpy(np.ascontiguousarray(-to_right[..., 0])),
+        disparity=torch.from_numpy(_full_size(horizontal * np.float32(-2), camera.height, camera.width)),
         disparity_var=torch.from_numpy(_full_size(variance[0], camera.height, camera.width)),
-        epipolar_var=epipolar_variance(to_right[..., 1], vertical_var),
+        epipolar_var=epipolar_variance(vertical, variance[1], stride=1),
+        keypoint_disparity_var=torch.from_numpy(
+            _full_size(_keypoint_variance(variance, patch)[0], camera.height, camera.width)
+        ),
         refined_disparity_var=torch.from_numpy(np.ascontiguousarray(variance[2])),
     )
 
@@ -278,8 +306,8 @@ def _to_right(match: Match) -> Float32:
 
 
 def _full_size(coarse: Float32, height: int, width: int) -> Float32:
-    """A (h, w) or (h, w, C) map of the grid at all pixels of the image; beyond the grid its edge is repeated."""
-    rows, columns = coarse.shape[:2]
+    """A map of the grid, or of twice its size, at all pixels of the image; beyond the grid its edge is repeated."""
+    rows, columns = grid_size(height, width)
     full = cv2.resize(coarse, (columns * SCALE, rows * SCALE), interpolation=cv2.INTER_LINEAR)
     if full.shape[:2] != (height, width):
         full = cv2.copyMakeBorder(

@@ -52,7 +52,7 @@ def _plain(inputs: int, outputs: int, stride: int = 1, dilation: int = 1) -> nn.
 class LiteNetwork(nn.Module):
     """(B, C, h, w) evidence (`features.CHANNELS`) to (B, 4, h, w) log sigma in pixels (`OUTPUTS`); h and w even."""
 
-    def __init__(self, widths: tuple[int, int, int] = (24, 32, 48)) -> None:
+    def __init__(self, widths: tuple[int, int, int] = (16, 32, 48)) -> None:
         super().__init__()
         b, c, d = widths
         self.down_8 = nn.Sequential(_plain(len(CHANNELS), b, stride=2), _separable(b, b))

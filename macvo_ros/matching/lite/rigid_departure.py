@@ -30,8 +30,8 @@ from macvo_ros.se3 import exp_so3, inverse, transform
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
-_ITERATIONS = 6
-_POINTS = 1000
+_ITERATIONS = 5
+_POINTS = 600
 _SCALE_FLOOR = 0.15
 """Departures below this are not outliers, pixels of the coarse image."""
 _RIDGE = 1e-6

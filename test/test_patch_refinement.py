@@ -1,0 +1,97 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""Sub-pixel refinement on scenes whose displacement is known everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import macvo_ros.matching.patch_refinement as patch_refinement
+from macvo_ros.matching.patch_refinement import refine_matches
+
+SIZE = 240
+SLANT = np.array([[0.06, -0.03], [0.02, 0.05]])
+"""Change of the displacement (u, v) along u and v: a slanted surface."""
+SHIFT = np.array([3.3, -1.6])
+
+
+def waves(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+    rng = np.random.default_rng(5)
+    value = np.full(u.shape, 120.0)
+    for _ in range(60):
+        a, b, phase = *rng.normal(0, 0.35, 2), rng.uniform(0, 6.28)
+        value += rng.uniform(4, 9) * np.sin(a * u + b * v + phase)
+    return value
+
+
+def slanted_pair(slant: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Source, target and (H, W, 2) true displacement shift + slant x."""
+    v, u = np.mgrid[:SIZE, :SIZE].astype(np.float64)
+    x = np.stack((u, v), axis=-1)
+    back = (x - shift) @ np.linalg.inv(np.eye(2) + slant).T  # where the pixels of the target come from
+    source, target = waves(u, v), waves(back[..., 0], back[..., 1])
+    return source.round().astype(np.float32), target.round().astype(np.float32), shift + x @ slant.T
+
+
+def rough(truth: np.ndarray, sigma: float) -> np.ndarray:
+    """A dense match with errors of its own in every pixel."""
+    return (truth + np.random.default_rng(6).normal(0, sigma, truth.shape)).astype(np.float32)
+
+
+@pytest.fixture(params=["as installed", "OpenCV 4"])
+def any_opencv(request, monkeypatch):
+    if request.param == "OpenCV 4":
+        monkeypatch.setattr(patch_refinement, "_remap_is_exact", lambda: False)
+
+
+@pytest.mark.parametrize(("radius", "stride"), [(7, 1), (12, 2)])
+def test_a_slanted_surface_is_refined_without_bias(radius, stride, any_opencv):
+    source, target, truth = slanted_pair(SLANT, SHIFT)
+    pixel = np.random.default_rng(7).uniform(50, 170, (150, 2))  # between pixels, too
+    got = refine_matches(source, target, rough(truth, 0.2), pixel, axes=2, radius=radius, stride=stride)
+    assert got.ok.mean() > 0.95
+    error = (got.displacement - (SHIFT + pixel @ SLANT.T))[got.ok]
+    assert np.abs(np.median(error, axis=0)).max() < 0.01
+    assert np.sqrt((error**2).mean()) < 0.08  # the dense match is off by 0.2
+    assert np.median(got.likeness) > 0.95
+
+
+def test_stereo_moves_along_rows_only(any_opencv):
+    slant = np.array([[0.05, 0.04], [0.0, 0.0]])
+    source, target, truth = slanted_pair(slant, np.array([-6.4, 0.0]))
+    pixel = np.random.default_rng(8).uniform(50, 170, (150, 2))
+    got = refine_matches(source, target, rough(truth, 0.15)[..., :1], pixel, axes=1, radius=12, stride=2)
+    error = (got.displacement[:, 0] - (-6.4 + pixel @ slant[0]))[got.ok]
+    assert got.displacement.shape == (150, 1)
+    assert abs(np.median(error)) < 0.01
+    assert np.sqrt((error**2).mean()) < 0.06
+
+
+def test_what_lies_far_from_the_dense_match_is_not_taken():
+    source, target, truth = slanted_pair(np.zeros((2, 2)), SHIFT)
+    pixel = np.random.default_rng(9).uniform(50, 170, (100, 2))
+    wrong = (truth + 4.0).astype(np.float32)
+    got = refine_matches(source, target, wrong, pixel, axes=2)
+    np.testing.assert_allclose(got.displacement[~got.ok], np.tile(SHIFT + 4.0, ((~got.ok).sum(), 1)), atol=1e-4)
+    assert got.ok.mean() < 0.1
+
+
+def test_keypoints_at_the_border_are_answered_for():
+    source, target, truth = slanted_pair(np.zeros((2, 2)), np.array([0.4, 0.2]))
+    corners = np.array([[0.0, 0.0], [SIZE - 1.0, 0.0], [0.3, SIZE - 1.2], [SIZE - 1.0, SIZE - 1.0]])
+    got = refine_matches(source, target, truth.astype(np.float32), corners, axes=2)
+    assert np.isfinite(got.displacement).all()
+    assert np.isfinite(got.patch_var).all()
