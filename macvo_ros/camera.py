@@ -98,7 +98,10 @@ class StereoCamera:
                     f"left and right cameras differ in {name} ({left[at]:.3f} and {right[at]:.3f} pixels), so the pair "
                     "is not rectified; use the rectified topics or files, or rectify first"
                 )
-        between = np.linalg.solve(left[:, :3], left[:, 3]) - np.linalg.solve(right[:, :3], right[:, 3])
+        try:
+            between = np.linalg.solve(left[:, :3], left[:, 3]) - np.linalg.solve(right[:, :3], right[:, 3])
+        except np.linalg.LinAlgError:
+            raise CalibrationError("the projection matrices cannot be inverted; check the calibration") from None
         if abs(between[1]) > 0.1 * abs(between[0]) and abs(between[1]) > 1e-3:
             raise CalibrationError(
                 f"the cameras are {between[0]:.4f} m apart along x and {between[1]:.4f} m along y; expected a "
@@ -194,8 +197,8 @@ def _projection(P: npt.ArrayLike, side: str) -> Float64:
             "the camera is not calibrated, or its driver does not fill camera_info.p"
         )
     expected = np.array([[1, 0, 1], [0, 1, 1], [0, 0, 0]]) != 0
-    skewed = np.abs(np.where(expected, 0, matrix[:, :3] - np.diag([0, 0, 1.0]))).max()
-    if skewed > 1e-6 * matrix[0, 0]:
+    skewed = np.abs(np.where(expected, 0, matrix[:, :3] - np.diag([0, 0, 1.0]))).max(axis=1)
+    if (skewed > 1e-6 * np.array([matrix[0, 0], matrix[0, 0], 1.0])).any():  # pixels, pixels, and no unit
         raise CalibrationError(
             f"{side} projection matrix must be [fx 0 cx *; 0 fy cy *; 0 0 1 *] for a rectified camera, got "
             f"{matrix[:, :3].tolist()}; check that the numbers are row-major"

@@ -126,6 +126,8 @@ def test_crop_outside_is_refused(crop: tuple[int, int, int, int]) -> None:
         ({(1, 0, 3): 0.0, (1, 1, 3): -36.0}, "horizontal"),
         ({(0, 1, 0): 3.0}, "row-major"),
         ({(0, 2, 2): 0.0}, "row-major"),
+        ({(0, 0, 0): 1e12, (1, 0, 0): 1e12, (0, 2, 2): 0.0}, "row-major"),  # however long the focal length
+        ({(0, 0, 0): 1e-320, (1, 0, 0): 1e-320, (1, 0, 3): -1e300}, "inverted|not finite|positive"),
     ],
 )
 def test_impossible_projections_are_refused_with_a_sentence(change: dict, sentence: str) -> None:
