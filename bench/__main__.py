@@ -32,6 +32,7 @@ PARTS: dict[str, list[str]] = {
     "flowformer_flops": ["bench.flowformer_flops"],
     "lite": ["bench.lite"],
     "fusion": ["bench.fusion"],
+    "memory": ["bench.matcher_memory"],
     "node": ["bench.node_overhead"],
     "rendering": ["bench.render_speed"],
     "vertical_disparity": ["bench.vertical_disparity"],
