@@ -31,16 +31,18 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from macvo_ros.commands import train as command
-from macvo_ros.commands._train_lite import prepare
+from macvo_ros.commands._train_lite import find_photographs, prepare
 from macvo_ros.errors import ConfigError, SequenceError
 from macvo_ros.matching.lite.network import load_network
 from macvo_ros.rendering.sequence import RenderedSequence
+from macvo_ros.rendering.worlds import build
 from macvo_ros.sequences.poses import NED_FROM_OPTICAL
 from macvo_ros.sequences.tartanair import LAYOUTS, open_tartanair
 from macvo_ros.sequences.tartanair_truth import TartanAirTruth
+from macvo_ros.training import lite_scenes
 from macvo_ros.training.distributed import Worker
 from macvo_ros.training.lite import LiteTraining
-from macvo_ros.training.lite_clips import sequence_of
+from macvo_ros.training.lite_clips import Clip, sequence_of
 from macvo_ros.training.lite_report import ALL, Errors, calibrations
 from macvo_ros.training.lite_scenes import render_clip
 from macvo_ros.training.lite_tartanair import static_flow, tartanair_clip, tartanair_clips
@@ -103,6 +105,28 @@ def test_clips_of_tartanair_hold_what_the_renderer_knows(sequence: RenderedSeque
     v, u = np.mgrid[: place.shape[0], : place.shape[1]] * 4
     at = (v + place // 4, u + place % 4)
     assert np.allclose(np.asarray(found["disparity"][0]), truth.disparity[at], atol=0.01)
+
+
+def test_rendered_clips_are_made_once_and_with_the_photographs_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lite_scenes, "_CLIPS", 1)
+    monkeypatch.setattr(lite_scenes, "build", lambda name, seed, texels, files: build(name, seed, 128, files))
+    noise = np.random.default_rng(0).integers(0, 255, (300, 400, 3), np.uint8)
+    cv2.imwrite(str(tmp_path / "noise.PNG"), noise)
+    plain, painted = tmp_path / "plain", tmp_path / "painted"
+    lite_scenes.render_clips(plain, 1)
+    lite_scenes.render_clips(painted, 1, find_photographs(tmp_path))
+    (file,) = lite_scenes.find_clips(plain, 1)
+    (other,) = lite_scenes.find_clips(painted, 1)
+    one, two = Clip(file), Clip(other)
+    assert np.array_equal(one.arrays["poses"], two.arrays["poses"])
+    assert np.array_equal(one.truth("disparity", 0), two.truth("disparity", 0))
+    assert not np.array_equal(one.grey(0)[0], two.grey(0)[0])
+    before = file.stat().st_mtime_ns
+    lite_scenes.render_clips(plain, 1)
+    assert file.stat().st_mtime_ns == before
+    assert [lite_scenes.is_held_out(Path(f"{seed}_0.npz")) for seed in range(10_000, 10_004)] == [False] * 3 + [True]
 
 
 def test_static_flow_of_points_behind_the_camera_is_unknown() -> None:
