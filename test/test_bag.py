@@ -21,6 +21,7 @@ import dataclasses
 import itertools
 import shutil
 import sqlite3
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -286,3 +287,13 @@ def test_random_damage_gives_frames_or_a_sentence(tmp_path, storage):
         file.write_bytes(damaged.tobytes())
         with contextlib.suppress(MacvoError), BagSequence(file) as sequence:
             assert len([sequence[index] for index in range(len(sequence))]) <= 6
+
+
+def test_topics_with_unreadable_names_are_left_out(tmp_path):
+    with Bag(write_ros2(tmp_path / "rec")) as bag:
+        names = set(bag.topics)
+        broken = [
+            SimpleNamespace(topic=name, msgcount=1, msgtype="sensor_msgs/msg/Image") for name in ("/a\nb", "/\0", "/ ")
+        ]
+        bag._readers.append(SimpleNamespace(connections=broken))
+        assert set(bag.topics) == names

@@ -101,11 +101,13 @@ class Bag:
 
     @property
     def topics(self) -> dict[str, Topic]:
-        """The topics by name, sorted."""
+        """The topics by name, sorted; without those whose names damage has made unreadable."""
         counts: Counter[str] = Counter()
         types: dict[str, str] = {}
         for reader in self._readers:
             for connection in reader.connections:
+                if not connection.topic.isprintable() or " " in connection.topic:
+                    continue
                 counts[connection.topic] += connection.msgcount
                 types[connection.topic] = connection.msgtype
         return {name: Topic(name, types[name], counts[name]) for name in sorted(types)}
