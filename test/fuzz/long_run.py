@@ -38,6 +38,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "test"), str(Path(__file__).resolve().pare
 from targets import TARGETS  # noqa: E402
 
 from macvo_ros.errors import MacvoError  # noqa: E402
+from macvo_ros.evaluation.environment import measured_with  # noqa: E402
 
 SECONDS = 10
 MEMORY = 3 << 30
@@ -99,6 +100,7 @@ def main() -> int:
         row = [name, sum(ends.values()), ends["read"], ends["refused"], ends["failed"]]
         row += [f"{time.monotonic() - started:.0f}", f"{resident() - before:.0f}"]
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
+    print(f"\n{measured_with()}", end="")
     for failure, count in failures.most_common():
         print(f"{count} x {failure}", file=sys.stderr)
     return int(bool(failures))
