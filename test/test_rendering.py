@@ -228,3 +228,17 @@ def test_static_flow_differs_only_on_moving_things(boxes: Scene) -> None:
     moving = np.append(boxes.moving, False)[first.surface()]
     assert not np.any(differs & ~moving)
     assert np.mean(differs[moving]) > 0.9
+
+
+def test_the_pose_of_a_blurred_frame_is_the_one_its_image_shows() -> None:
+    exposure = 0.06
+    blurred = RenderedSequence("room", 3, 4, camera=SMALL, texels=64, sensor=Sensor(blur=exposure))
+    sharp = RenderedSequence("room", 3, 4, camera=SMALL, texels=64, sensor=CLEAN)
+    trajectory, time = sharp.world.trajectory, 2 / sharp.rate
+    np.testing.assert_array_equal(sharp.ground_truth[2], trajectory(time))
+    moments = time + np.linspace(-exposure / 2, exposure / 2, 401)
+    mean = np.mean([trajectory(t)[:3, 3] for t in moments], axis=0)
+    middle = np.linalg.norm(mean - trajectory(time)[:3, 3])
+    assert np.linalg.norm(mean - blurred.ground_truth[2][:3, 3]) < 0.3 * middle  # a few sub-frames
+    turn = np.mean([trajectory(t)[:3, :3] for t in moments], axis=0)  # small angles: nearly a rotation
+    np.testing.assert_allclose(blurred.ground_truth[2][:3, :3], turn, atol=1e-4)

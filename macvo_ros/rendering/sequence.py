@@ -29,6 +29,7 @@ from macvo_ros.rendering.shading import shade
 from macvo_ros.rendering.truth import Truth, truth
 from macvo_ros.rendering.visibility import look
 from macvo_ros.rendering.worlds import World, build
+from macvo_ros.se3 import exp_so3, log_so3
 
 Float64 = npt.NDArray[np.float64]
 
@@ -42,6 +43,9 @@ class RenderedSequence:
     world: a name (see `worlds.WORLDS`) or a World; frames: how many; rate: frames a second; camera: overrides the
     world's; still: the camera stays at its first pose; sensor: overrides the world's; name: of a World, for tables;
     texels: size of the textures.
+
+    The true pose of a blurred frame is the mean over its exposure: that is the one its image shows, and nothing in the
+    image tells the pose of a single moment of a shaking hand.
     """
 
     def __init__(
@@ -69,8 +73,8 @@ class RenderedSequence:
         self._trajectory: Trajectory = self.world.trajectory
         if still:
             self._trajectory = Still(self._trajectory(0.0))
-        self.ground_truth: Float64 | None = np.stack([self._trajectory(i / rate) for i in range(frames)])
         self._digitizer = Digitizer(sensor or self.world.sensor, seed)
+        self.ground_truth: Float64 | None = np.stack([self.shown_pose(i / rate) for i in range(frames)])
 
     def __len__(self) -> int:
         return len(self.stamps)
@@ -80,9 +84,21 @@ class RenderedSequence:
             raise IndexError(f"frame {index} of {len(self)}")
         return index % len(self)
 
-    def view(self, time: float, right: bool = False, tilted: bool = False) -> View:
-        """The left or right camera at `time` seconds; tilted: with the sensor's error of rectification."""
-        camera, pose = self.camera, self._trajectory(time)
+    def shown_pose(self, time: float) -> Float64:
+        """(4, 4) mean pose of the left camera over the exposure around `time` seconds."""
+        poses = np.stack([self._trajectory(time + offset) for offset in self._moments(time)])
+        pose = poses[len(poses) // 2].copy()
+        turns = np.stack([log_so3(pose[:3, :3].T @ each[:3, :3]) for each in poses])
+        pose[:3, :3] = pose[:3, :3] @ exp_so3(turns.mean(axis=0))
+        pose[:3, 3] = poses[:, :3, 3].mean(axis=0)
+        return np.asarray(pose)
+
+    def view(self, time: float, right: bool = False, tilted: bool = False, *, shown: bool = False) -> View:
+        """The left or right camera at `time` seconds; tilted: with the sensor's error of rectification.
+
+        shown: at the mean pose of the exposure around it.
+        """
+        camera, pose = self.camera, self.shown_pose(time) if shown else self._trajectory(time)
         K = camera.K
         if right:
             K[0, 2] -= camera.disparity_offset
@@ -103,23 +119,23 @@ class RenderedSequence:
 
     def _image(self, index: int, right: bool) -> npt.NDArray[np.uint8]:
         time = index / self.rate
-        exposure = self._digitizer.sensor.blur
-        count = self._sub_frames(time, exposure)
-        offsets = ((np.arange(count) + 0.5) / count - 0.5) * exposure
+        offsets = self._moments(time)
         radiance = np.zeros((self.camera.height, self.camera.width, 3), np.float32)
         for offset in offsets:
             scene = self.world.scene
             radiance += shade(scene, look(scene, self.view(time + offset, right, tilted=True)))
-        return self._digitizer.digitize(radiance / np.float32(count), time, index, right)
+        return self._digitizer.digitize(radiance / np.float32(len(offsets)), time, index, right)
 
-    def _sub_frames(self, time: float, exposure: float) -> int:
-        """How many instants to average over an exposure of so many seconds: enough for a smooth blur."""
+    def _moments(self, time: float) -> Float64:
+        """(M,) seconds from `time` of the instants that are averaged over the exposure: enough for a smooth blur."""
+        exposure = self._digitizer.sensor.blur
         if not exposure:
-            return 1
+            return np.zeros(1)
         motion = np.linalg.solve(self._trajectory(time - exposure / 2), self._trajectory(time + exposure / 2))
         turn = np.arccos(np.clip((np.trace(motion[:3, :3]) - 1) / 2, -1, 1))
         pixels = self.camera.fx * (turn + np.linalg.norm(motion[:3, 3]) / _BLUR_DEPTH)
-        return int(np.clip(np.ceil(pixels / _BLUR_STEP), 3, 16))
+        count = int(np.clip(np.ceil(pixels / _BLUR_STEP), 3, 16))
+        return np.asarray(((np.arange(count) + 0.5) / count - 0.5) * exposure)
 
     def truth(self, index: int) -> Truth:
         """Truth at the pixels of left image `index`; flow goes to where the next frame is, even after the last one."""
@@ -127,6 +143,10 @@ class RenderedSequence:
         scene = self.world.scene
         left, right, following = (
             look(scene, view)
-            for view in (self.view(time), self.view(time, right=True), self.view(time + 1 / self.rate))
+            for view in (
+                self.view(time, shown=True),
+                self.view(time, right=True, shown=True),
+                self.view(time + 1 / self.rate, shown=True),
+            )
         )
         return truth(scene, left, right, following)
