@@ -141,6 +141,7 @@ def main() -> None:
             reference.disparity, reference.disparity_var, match.flow, match.flow_var, sequence.camera, config
         ).astype(np.float64)
         points = matcher.refine(first, reference, second, match, look_up(pixel, reference, match))
+        pixel = points.pixel  # those that were found again
         true_d, true_u, true_v = bilinear([torch.from_numpy(m) for m in (truth.disparity, *truth.static_flow)], pixel)
         errors = np.column_stack((points.disparity - true_d, points.flow[:, 0] - true_u, points.flow[:, 1] - true_v))
         sigmas = np.sqrt(np.column_stack((points.disparity_var, points.flow_var)))

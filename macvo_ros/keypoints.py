@@ -53,8 +53,14 @@ def select_keypoints(
 
     disparity, disparity_var: (H, W) of the reference frame, pixels, pixels^2.
     flow, flow_var: (2, H, W) from the reference to the current frame, pixels, pixels^2.
+    Both variances may be given on a grid of every s-th pixel: keypoints are then looked for there.
     Returns (N, 2) integer pixels (u, v), N <= config.count, best spread first.
     """
+    stride = disparity.shape[0] // disparity_var.shape[0]
+    rows, columns = disparity_var.shape
+    if stride > 1:
+        every = (slice(stride // 2, stride * rows, stride), slice(stride // 2, stride * columns, stride))
+        disparity, flow = disparity[every], flow[:, every[0], every[1]]
     maps: list[Any] = [each if each.is_cuda else each.numpy() for each in (disparity, disparity_var, flow, flow_var)]
     # On a CPU plain numpy: one thread, which does not wait for others on a busy machine. Operators only, for both.
     # Inverse depth times fx b: enough for comparisons.
@@ -65,13 +71,16 @@ def select_keypoints(
     depth_var = maps[1] / fourth
     match_var = maps[3][0] + maps[3][1]
     if config.selector == "random":
-        candidates = _random_pixels(camera.height, camera.width, config, seed)
+        candidates = _random_pixels(rows, columns, config, seed)
     else:
-        candidates = _local_minima(depth_var * match_var, config.nms)
+        candidates = _local_minima(depth_var * match_var, max(config.nms // stride, 1))
 
     u, v = candidates[:, 0], candidates[:, 1]
     at: Any = (v, u) if isinstance(shift, np.ndarray) else tuple(torch.from_numpy(i).to(shift.device) for i in (v, u))
     d, z_var, m_var, du, dv = (_on_cpu(each[at]) for each in (shift, depth_var, match_var, maps[2][0], maps[2][1]))
+    if stride > 1:
+        candidates = candidates * stride + stride // 2
+        u, v = candidates[:, 0], candidates[:, 1]
 
     keep = _inside(u, v, config.border, camera) & _inside(u + du, v + dv, config.border, camera)
     keep &= d >= config.min_disparity
@@ -80,7 +89,7 @@ def select_keypoints(
     if config.selector == "uncertainty":
         # Sigma above max_uncertainty medians of sigma is variance above its square times the median variance.
         factor = config.max_uncertainty**2
-        coarse = (slice(None, None, _MEDIAN_STRIDE),) * 2
+        coarse = (slice(None, None, max(_MEDIAN_STRIDE // stride, 1)),) * 2
         keep &= z_var <= factor * float(np.median(_on_cpu(depth_var[coarse])))
         keep &= m_var <= factor * float(np.median(_on_cpu(match_var[coarse])))
         order = _spread(candidates[keep], z_var[keep] * m_var[keep], config.count, camera)

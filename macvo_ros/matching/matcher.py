@@ -40,8 +40,8 @@ class Match:
     flow_var: (2, H, W) pixels^2, per axis.
     epipolar_var: pixels^2, how far the stereo match leaves its row on average (`calibration_error.epipolar_variance`):
     what the calibration is off by; 0 where the matcher cannot tell.
-    keypoint_disparity_var, keypoint_flow_var: (H, W) and (2, H, W) pixels^2, what the variances of keypoints will be
-    once they are refined: keypoints are chosen by them, or by the dense ones where the matcher does not know.
+    keypoint_disparity_var, keypoint_flow_var: (H/s, W/s) and (2, H/s, W/s) pixels^2, on every s-th pixel: what the
+    variances of keypoints will be once they are refined. They are chosen by it, or by the dense ones where it is None.
     """
 
     disparity: torch.Tensor

@@ -66,7 +66,8 @@ class ImageFeatures:
     def smooth(self) -> Float32:
         """(H, W) the image, slightly smoothed: every second pixel of it tells as much as all of the original."""
         if self._smooth is None:
-            self._smooth = np.asarray(cv2.GaussianBlur(self._grey.astype(np.float32), (3, 3), 0), dtype=np.float32)
+            kernel = cv2.getGaussianKernel(3, 0, cv2.CV_32F)
+            self._smooth = np.asarray(cv2.sepFilter2D(self._grey, cv2.CV_32F, kernel, kernel), dtype=np.float32)
         return self._smooth
 
     def texture(self) -> Float32:

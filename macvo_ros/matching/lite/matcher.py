@@ -66,8 +66,13 @@ REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.74, dense=0.90)
 
 @dataclass(frozen=True, eq=False)
 class LiteMatch(Match):
-    """Also the variances that matches will have once refined: (h, w) and (2, h, w) on the network's grid, pixels^2."""
+    """Also what refinement begins with.
 
+    to_right: (H, W, 1) the disparity's opposite, pixels; refined_disparity_var, refined_flow_var: (h, w) and (2, h, w)
+    on the network's grid, pixels^2, the variances that matches will have once refined.
+    """
+
+    to_right: Float32 | None = None
     refined_disparity_var: torch.Tensor | None = None
     refined_flow_var: torch.Tensor | None = None
 
@@ -153,7 +158,7 @@ class LiteMatcher:
             flow=torch.from_numpy(full_flow(flow, *size)),
             flow_var=torch.from_numpy(np.stack([_full_size(v, *size) for v in variance[:2]])),
             refined_flow_var=torch.from_numpy(np.ascontiguousarray(variance[2:])),
-            keypoint_flow_var=torch.from_numpy(np.stack([_full_size(v, *size) for v in expected])),
+            keypoint_flow_var=torch.from_numpy(np.stack([_half_size(v) for v in expected])),
         )
 
     def refine(
@@ -167,13 +172,16 @@ class LiteMatcher:
         assert isinstance(match, LiteMatch)
         assert match.flow is not None
         assert match.refined_flow_var is not None
+        assert reference_match.to_right is not None
+        assert match.to_right is not None
         before, now = self._side(reference), self._side(current)
         dense = match.flow.numpy().transpose(1, 2, 0)
-        to_right = _to_right(reference_match)
-        earlier = self._thread.submit(refine_smooth, before.left, before.right, to_right, points.pixel, axes=1)
+        earlier = self._thread.submit(
+            refine_smooth, before.left, before.right, reference_match.to_right, points.pixel, axes=1
+        )
         flow = refine_smooth(before.left, now.left, dense, points.pixel, axes=2)
         matched = points.pixel + flow.displacement
-        second = refine_smooth(now.left, now.right, _to_right(match), matched, axes=1)
+        second = refine_smooth(now.left, now.right, match.to_right, matched, axes=1)
         first = earlier.result()
         alike = np.minimum(np.minimum(flow.likeness, first.likeness), second.likeness) > _MIN_LIKENESS
         return PointMatches(
@@ -290,19 +298,15 @@ def _stereo_match(to_right: Float32, variance: Float32, patch: Float32, camera: 
     """to_right: (H / 2, W / 2, 2) flow from left to right; variance: (4, h, w) of the network; patch: (1, h, w)."""
     horizontal, vertical = cv2.split(to_right)
     vertical = cv2.resize(vertical, variance.shape[:0:-1], interpolation=cv2.INTER_AREA) * np.float32(2)
+    displacement = _full_size(horizontal * np.float32(2), camera.height, camera.width)
     return LiteMatch(
-        disparity=torch.from_numpy(_full_size(horizontal * np.float32(-2), camera.height, camera.width)),
+        disparity=torch.from_numpy(-displacement),
+        to_right=displacement[..., None],
         disparity_var=torch.from_numpy(_full_size(variance[0], camera.height, camera.width)),
-        epipolar_var=epipolar_variance(vertical, variance[1], stride=1),
-        keypoint_disparity_var=torch.from_numpy(
-            _full_size(_keypoint_variance(variance, patch)[0], camera.height, camera.width)
-        ),
+        epipolar_var=epipolar_variance(vertical, variance[1], stride=2),
+        keypoint_disparity_var=torch.from_numpy(_half_size(_keypoint_variance(variance, patch)[0])),
         refined_disparity_var=torch.from_numpy(np.ascontiguousarray(variance[2])),
     )
-
-
-def _to_right(match: Match) -> Float32:
-    return np.asarray(-match.disparity.numpy()[..., None], dtype=np.float32)
 
 
 def _full_size(coarse: Float32, height: int, width: int) -> Float32:
@@ -314,6 +318,12 @@ def _full_size(coarse: Float32, height: int, width: int) -> Float32:
             full, 0, height - full.shape[0], 0, width - full.shape[1], borderType=cv2.BORDER_REPLICATE
         )
     return np.asarray(full, dtype=np.float32)
+
+
+def _half_size(coarse: Float32) -> Float32:
+    """A (h, w) map of the grid at every second pixel of the image."""
+    rows, columns = coarse.shape
+    return np.asarray(cv2.resize(coarse, (2 * columns, 2 * rows), interpolation=cv2.INTER_LINEAR), dtype=np.float32)
 
 
 @contextmanager
