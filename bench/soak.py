@@ -97,16 +97,26 @@ def soak(node: Any, feed: Feed, seconds: float) -> dict[str, Any]:
     from macvo_ros.status import Status
 
     rows, latencies, states = [], [], {state.name: 0 for state in Status}
-    improper = spoke_while_lost = answered = 0
+    improper = spoke_while_lost = answered = repeated = 0
     started = sampled = time.monotonic()
     while time.monotonic() - started < seconds:
         left, right, fault = feed.next(faults=True)
         before, refused = len(node.status), node.count("refused")
-        node.driver.left.publish(left)
-        node.driver.right.publish(right)
+
+        def send(pair: tuple[Any, Any] = (left, right)) -> None:
+            node.driver.left.publish(pair[0])
+            node.driver.right.publish(pair[1])
+
+        def send_again(send: Any = send) -> None:  # by best effort one may be lost, and the hour must not end with it
+            nonlocal repeated
+            repeated += 1
+            send()
+
+        send()
         node.peer.until(
             lambda before=before, refused=refused: len(node.status) > before or node.count("refused") > refused,
             f"an answer to a pair ({fault or 'a good one'})",
+            again=send_again,
         )
         for status in node.status[before:]:
             answered += 1
@@ -129,6 +139,7 @@ def soak(node: Any, feed: Feed, seconds: float) -> dict[str, Any]:
         "samples": rows,
         "latency": [float(value) for value in latencies],
         "states": states,
+        "sent_again": repeated,
         "improper_covariances": int(improper),
         "odometry_while_lost": int(spoke_while_lost),
     }
@@ -240,6 +251,9 @@ def main() -> int:
     from harness import NodeProcess, Peer, ros_environment
     from supervised_node import SupervisedNode
 
+    from macvo_ros.atomic_write import atomic_write
+    from macvo_ros.evaluation.environment import machine, versions
+
     feed = Feed(width, height)
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(ros_environment(Path(folder)))
@@ -276,7 +290,8 @@ def main() -> int:
     for entry in loads:
         print("load " + ", ".join(f"{name} {value:.3g}" for name, value in entry.items() if not isinstance(value, str)))
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "soak.json").write_text(json.dumps({"soak": record, "load": loads, "complaints": found}))
+    made = {"versions": versions(), "machine": machine(), "soak": record, "load": loads, "complaints": found}
+    atomic_write(RESULTS / "soak.json", json.dumps(made))
     plot(record, RESULTS / "soak.png")
     print("\n".join(found) or "everything held")
     return int(bool(found))
