@@ -18,13 +18,19 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
+import cv2
 import numpy as np
-from rclpy.qos import DurabilityPolicy, QoSProfile
+import pytest
+from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 
+from macvo_ros.bags import convert
 from macvo_ros.bags.bag import Bag
-from macvo_ros.bags.convert import convert_sequence
+from macvo_ros.bags.convert import camera_info_message
 from macvo_ros.cli import main
+from macvo_ros.ros.pairing import SIDES
+from macvo_ros.se3 import exp_so3
 
 TYPES = {"image_rect": "Image", "camera_info": "CameraInfo"}
 
@@ -48,12 +54,34 @@ class Frames:
         return self.frames[index]
 
 
-def offline(bag: Path, new: Path) -> dict[int, list[float]]:
-    """Stamp to every number of the odometry that `macvo bag --output` writes."""
-    assert main(["bag", str(bag), "--matcher", "classic", "--out", str(new.parent / "out"), "--output", str(new)]) == 0
+def offline(bag: Path, new: Path, *flags: str) -> tuple[dict[int, list[float]], dict[int, Any]]:
+    """Stamp to every number of the odometry that `macvo bag --output` writes, and stamp to its keypoints."""
+    words = ["--matcher", "classic", "--out", str(new.parent / "out"), "--output", str(new), *flags]
+    assert main(["bag", str(bag), *words]) == 0
     with Bag(new) as stored:
-        messages = [stored.deserialize(m.raw, "nav_msgs/msg/Odometry") for m in stored.messages(["/macvo/odometry"])]
-    return {stamp(message): numbers(message) for message in messages}
+        odometry = [stored.deserialize(m.raw, "nav_msgs/msg/Odometry") for m in stored.messages(["/macvo/odometry"])]
+        clouds = [
+            stored.deserialize(m.raw, "sensor_msgs/msg/PointCloud2") for m in stored.messages(["/macvo/keypoints"])
+        ]
+    return {stamp(m): numbers(m) for m in odometry}, {stamp(m): m for m in clouds}
+
+
+def raw_frames(frames: list, monkeypatch: pytest.MonkeyPatch) -> list:
+    """The frames as cameras that are turned against the rectified ones see them; camera_info will say so."""
+    turn = exp_so3(np.array([0.03, -0.02, 0.04]))
+
+    def turned_info(bag, camera, side, stamp, frame_id):
+        return dataclasses.replace(camera_info_message(bag, camera, side, stamp, frame_id), r=turn.ravel())
+
+    monkeypatch.setattr(convert, "camera_info_message", turned_info)
+    K = frames[0].camera.K
+    warp, how = K @ turn @ np.linalg.inv(K), cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    return [
+        dataclasses.replace(
+            frame, **{side: cv2.warpPerspective(getattr(frame, side), warp, (320, 240), flags=how) for side in SIDES}
+        )
+        for frame in frames
+    ]
 
 
 def stamp(message) -> int:
@@ -67,24 +95,25 @@ def numbers(message) -> list[float]:
     return [*pose, *velocity, *message.twist.covariance]
 
 
-def test_live_and_offline_agree(frames, start_node, make_peer, tmp_path):
+@pytest.mark.parametrize("raw", [False, True], ids=["rectified", "raw"])
+def test_live_and_offline_agree(frames, start_node, make_peer, tmp_path, monkeypatch, raw):
     import sensor_msgs.msg
     from nav_msgs.msg import Odometry
     from tf2_msgs.msg import TFMessage
 
     bag = tmp_path / "rec"
-    convert_sequence(Frames(frames[:6]), bag, progress=False)
-    expected = offline(bag, tmp_path / "new")
-    name = "bag_live"
-    remap = {f"{side}/{topic}": f"/stereo/{side}/{topic}" for side in ("left", "right") for topic in TYPES}
-    # Reliable: of best-effort messages the first are lost while the two processes still find each other.
-    node = start_node(name, {**remap, "/tf_static": f"/{name}/tf_static"}, reliable=True, matcher="classic")
+    convert.convert_sequence(Frames(raw_frames(frames[:6], monkeypatch) if raw else frames[:6]), bag, progress=False)
+    expected, expected_clouds = offline(bag, tmp_path / "new", *(["--rectify"] if raw else []))
+    name = "bag_raw" if raw else "bag_live"
+    remap = {f"{side}/image_raw": f"/{name}/{side}/image_rect" for side in SIDES}
+    node = start_node(name, {**remap, "/tf_static": f"/{name}/tf_static"}, matcher="classic", rectify=raw)
     peer = make_peer(name)
     inbox = peer.listen(Odometry, f"{node.name}/odometry")
+    clouds = peer.listen(sensor_msgs.msg.PointCloud2, f"{node.name}/keypoints", qos_profile_sensor_data)
     latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     publishers = {
-        f"/stereo/{side}/{topic}": peer.publisher(getattr(sensor_msgs.msg, kind), f"/stereo/{side}/{topic}")
-        for side in ("left", "right")
+        f"/stereo/{side}/{topic}": peer.publisher(getattr(sensor_msgs.msg, kind), f"/{name}/{side}/{topic}")
+        for side in SIDES
         for topic, kind in TYPES.items()
     }
     transforms = peer.publisher(TFMessage, f"/{name}/tf_static", latched)
@@ -96,7 +125,16 @@ def test_live_and_offline_agree(frames, start_node, make_peer, tmp_path):
             publishers[message.topic].publish(message.raw)  # the bytes as recorded
             if message.topic == "/stereo/right/image_rect":  # the pair is complete: wait, so that no frame is dropped
                 at = stored.stamp(message.raw)
-                peer.until(lambda at=at: any(stamp(m) == at for m in inbox), f"odometry of {at}")
+                peer.until(
+                    lambda at=at: all(any(stamp(m) == at for m in box) for box in (inbox, clouds)), f"odometry of {at}"
+                )
     assert [stamp(message) for message in inbox] == list(expected)
     for message in inbox:
         np.testing.assert_allclose(numbers(message), expected[stamp(message)], rtol=1e-9, atol=1e-12)
+    assert [stamp(message) for message in clouds] == list(expected_clouds)
+    for message in clouds:
+        stored_cloud = expected_clouds[stamp(message)]
+        assert message.header.frame_id == stored_cloud.header.frame_id
+        assert bytes(message.data) == bytes(stored_cloud.data)
+    assert clouds[-1].width > 50
+    assert node.stop() == 0
