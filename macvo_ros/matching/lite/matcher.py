@@ -60,8 +60,8 @@ _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
 
 # Fitted on rendered scenes apart from those of the training by bench/calibrate_lite.py.
-REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.22, dense=1.06)
-REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.74, dense=0.90)
+REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.46, dense=0.75)
+REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.63, dense=0.66)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +118,8 @@ def _search() -> cv2.DISOpticalFlow:
 class LiteMatcher:
     """Dense inverse search with a learned variance, on the CPU."""
 
-    disparity_correlation = ErrorCorrelation(share=0.43, length=15)
-    flow_correlation = ErrorCorrelation(share=0.72, length=9.2)
+    disparity_correlation = ErrorCorrelation(share=1.0, length=12)
+    flow_correlation = ErrorCorrelation(share=1.0, length=12)
     uses_prediction = True
 
     def __init__(self, network: LiteNetwork | None = None) -> None:
