@@ -29,12 +29,17 @@ from macvo_ros.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, Matcher, Prediction
 from macvo_ros.motion_bootstrap import bootstrap_motion
 from macvo_ros.pose_solver import MotionPrior
-from macvo_ros.scene_check import find_dissent, other_motion, row_error
+from macvo_ros.scene_check import Dissent, find_dissent, other_motion, row_error, unlike_share
 from macvo_ros.se3 import log_so3
-from macvo_ros.status import Status, judge
+from macvo_ros.status import Status, errors_are_shared, judge
 from macvo_ros.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
 
 Float64 = npt.NDArray[np.float64]
+
+_CONTRADICTION = 9.0
+"""Squared distance, in its sigmas, at which a motion contradicts its prediction."""
+_FEW = 3
+"""Where the keypoints' errors must be feared to be alike, all are worth what it takes to determine a motion."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +64,26 @@ class Attempt:
 
 
 @dataclass(frozen=True, eq=False)
+class Expectation:
+    """What is thought of the motion beforehand.
+
+    prior: the prediction. unknown: the same without trust in the last velocity. predictable: whether the prior's mean
+    is a prediction and not merely "does not move". bridged: whether the frames just before the current one were lost.
+    """
+
+    prior: MotionPrior
+    unknown: MotionPrior
+    predictable: bool
+    bridged: bool
+
+    def contradicted_by(self, motion: Float64) -> bool:
+        """Whether a (4, 4) motion is so far from the prediction that the prediction must be wrong."""
+        mean = self.prior.motion
+        offset = np.concatenate((motion[:3, 3] - mean[:3, 3], log_so3(motion[:3, :3] @ mean[:3, :3].T)))
+        return bool(offset @ self.prior.information @ offset > _CONTRADICTION)
+
+
+@dataclass(frozen=True, eq=False)
 class FramePair:
     """A frame to track against, with its matches, and the frame to track."""
 
@@ -66,67 +91,88 @@ class FramePair:
     reference_match: Match
     current: StereoFrame
 
-    def track(
-        self, config: Config, matcher: Matcher, field: CalibrationField, prior: MotionPrior, *, predictable: bool
-    ) -> Attempt:
-        """Try from the prediction; where there is none or it misled, from sparse features; last from the best so far.
-
-        predictable: whether the prior's mean is a prediction and not merely "does not move".
-        """
-        best = self._attempt(config, matcher, field, prior.motion, prior) if predictable else None
+    def track(self, config: Config, matcher: Matcher, field: CalibrationField, expected: Expectation) -> Attempt:
+        """Try from the prediction; where there is none or it misled, from sparse features; last from the best yet."""
+        prior = expected.prior
+        best = self._attempt(config, matcher, field, prior.motion, expected) if expected.predictable else None
         if best is not None and best.status is Status.TRACKING:
             return best
         found = bootstrap_motion(self.reference, self.reference_match.disparity, self.current)
         if found is not None or best is None:
-            second = self._attempt(config, matcher, field, prior.motion if found is None else found, prior)
+            second = self._attempt(config, matcher, field, prior.motion if found is None else found, expected)
             best = second if best is None or second.rank < best.rank else best
         if best.status is not Status.TRACKING and best.result is not None:
-            third = self._attempt(config, matcher, field, best.result.relative.motion, prior)
+            third = self._attempt(config, matcher, field, best.result.relative.motion, expected)
             best = third if third.rank < best.rank else best
         return best
 
     def _attempt(
-        self, config: Config, matcher: Matcher, field: CalibrationField, seed: Float64, prior: MotionPrior
+        self, config: Config, matcher: Matcher, field: CalibrationField, seed: Float64, expected: Expectation
     ) -> Attempt:
         """Match and solve, starting from the (4, 4) motion `seed`."""
         clock = time.perf_counter()
         match = matcher.match(self.reference, self.current, Prediction(seed, self.reference_match.disparity))
         timings = {"match": time.perf_counter() - clock}
-        try:
-            result = two_frame_motion(
-                config, matcher, field, self.reference, self.reference_match, self.current, match, seed, prior
+
+        def solve(start: Float64, prior: MotionPrior) -> TwoFrameResult:
+            return two_frame_motion(
+                config, matcher, field, self.reference, self.reference_match, self.current, match, start, prior
             )
+
+        unlike = 0.0
+        try:
+            result = solve(seed, expected.prior)
+            if expected.contradicted_by(result.relative.motion):
+                # A prediction that is wrong (a bad stamp, a collision) must not pull the motion towards it.
+                result = solve(result.relative.motion, expected.unknown)
+                unlike = self._unlike(result.relative.motion)
         except TooFewPoints as few:
             return Attempt(match, None, Status.LOST, str(few), timings)
-        result, dissent, contested = self._look_round(config, result, match, prior)
         inlier = result.solution.inlier
+        count, chi2 = int(inlier.sum()), result.solution.chi2
+        found = self._dissent(match, result.relative.motion)
+        if errors_are_shared(count, len(inlier), config.pose.min_points, chi2, found.share, bridged=expected.bridged):
+            result = _widened(result, result.relative.covariance * max(0.0, count / _FEW - 1.0))
+        result, contested = self._look_round(config, result, match, expected.prior, found)
         status, reason = judge(
-            inliers=int(inlier.sum()),
+            inliers=count,
             keypoints=len(inlier),
             min_points=config.pose.min_points,
             prior_share=result.prior_share,
-            chi2=result.solution.chi2,
+            chi2=chi2,
             row_error=row_error(match, self.current.camera),
-            dissent=dissent,
+            dissent=found.share,
             two_motions=contested,
+            unlike=unlike,
         )
         return Attempt(match, result, status, reason, {**timings, **result.timings})
 
+    def _unlike(self, motion: Float64) -> float:
+        images = self.reference.left, self.current.left
+        return unlike_share(self.current.camera, images, self.reference_match, motion)
+
+    def _dissent(self, match: Match, motion: Float64) -> Dissent:
+        images = self.reference.left, self.current.left
+        return find_dissent(self.current.camera, images, self.reference_match, match, motion)
+
     def _look_round(
-        self, config: Config, result: TwoFrameResult, match: Match, prior: MotionPrior
-    ) -> tuple[TwoFrameResult, float, bool]:
-        """Ask the rest of the image: how much of it dissents, and whether it agrees on another motion.
+        self, config: Config, result: TwoFrameResult, match: Match, prior: MotionPrior, found: Dissent
+    ) -> tuple[TwoFrameResult, bool]:
+        """Ask the rest of the image whether it agrees on another motion.
 
         If it does, either may be the camera's, so the covariance takes in the other: in every direction, and with a
         standard deviation of twice the difference, since the mistake would repeat itself from frame to frame.
         """
         motion = result.relative.motion
-        camera = self.current.camera
-        found = find_dissent(camera, (self.reference.left, self.current.left), self.reference_match, match, motion)
-        other = other_motion(config, camera, self.reference_match, match, prior.motion, found)
+        other = other_motion(config, self.current.camera, self.reference_match, match, prior.motion, found)
         if other is None:
-            return result, found.share, False
+            return result, False
         shift = np.linalg.norm(other[:3, 3] - motion[:3, 3])
         turn = np.linalg.norm(log_so3(other[:3, :3] @ motion[:3, :3].T))
-        covariance = result.relative.covariance + 4.0 * np.diag([shift**2] * 3 + [turn**2] * 3)
-        return replace(result, relative=RelativeMotion(motion, covariance)), found.share, True
+        return _widened(result, 4.0 * np.diag([shift**2] * 3 + [turn**2] * 3)), True
+
+
+def _widened(result: TwoFrameResult, more: Float64) -> TwoFrameResult:
+    """The same motion with a (6, 6) covariance that is larger by so much."""
+    relative = RelativeMotion(result.relative.motion, result.relative.covariance + more)
+    return replace(result, relative=relative)

@@ -118,10 +118,10 @@ class RunningMean:
 
     def __init__(self, memory: int) -> None:
         self.mean = 0.0
+        self.count = 0
         self._memory = memory
-        self._count = 0
 
     def add(self, value: float) -> None:
         """Take one more value into the mean."""
-        self._count = min(self._count + 1, self._memory)
-        self.mean += (value - self.mean) / self._count
+        self.count = min(self.count + 1, self._memory)
+        self.mean += (value - self.mean) / self.count

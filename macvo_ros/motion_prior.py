@@ -63,13 +63,17 @@ class ConstantVelocity:
         seconds = min(seconds, _COAST)
         return transform(exp_so3(self._velocity[3:] * seconds), self._velocity[:3] * seconds)
 
-    def covariance(self, seconds: float) -> Float64:
-        """(6, 6) of the prediction: sigma = min(a t^2 / 2, v t), or the whole speed where none is known."""
+    def covariance(self, seconds: float, stale: float = 0.0) -> Float64:
+        """(6, 6) of the prediction: sigma = min(a (t^2 / 2 + s t), v t), or the whole speed where none is known.
+
+        stale: seconds s from the last observation to the start of the prediction, in which the velocity changed too.
+        """
         c = self._config
         # The prediction takes the velocity of the middle of the last interval, half an interval before its end.
         lag = 1.5 * seconds
-        linear = min(0.5 * c.acceleration * lag**2, c.speed * lag)
-        angular = min(0.5 * c.angular_acceleration * lag**2, c.angular_speed * lag, math.pi)
+        spread = 0.5 * lag**2 + stale * seconds
+        linear = min(c.acceleration * spread, c.speed * lag)
+        angular = min(c.angular_acceleration * spread, c.angular_speed * lag, math.pi)
         if self._velocity is None:
             linear, angular = c.speed * seconds, min(c.angular_speed * seconds, math.pi)
         elif self._static:
@@ -78,6 +82,12 @@ class ConstantVelocity:
         linear, angular = max(linear, 1e-3), max(angular, 1e-3)
         return np.diag([linear**2] * 3 + [angular**2] * 3)
 
-    def prior(self, seconds: float) -> MotionPrior:
-        """The prediction as a term of the optimization."""
-        return MotionPrior(self.predict(seconds), np.diag(1.0 / self.covariance(seconds).diagonal()))
+    def prior(self, seconds: float, stale: float = 0.0) -> MotionPrior:
+        """The prediction as a term of the optimization; stale: as in `covariance`."""
+        return MotionPrior(self.predict(seconds), np.diag(1.0 / self.covariance(seconds, stale).diagonal()))
+
+    def unknown(self, seconds: float) -> MotionPrior:
+        """The same without trust in the last velocity: anything at the speeds that a robot has."""
+        c = self._config
+        linear, angular = max(c.speed * seconds, 1e-3), max(min(c.angular_speed * seconds, math.pi), 1e-3)
+        return MotionPrior(self.predict(seconds), np.diag([linear**-2] * 3 + [angular**-2] * 3))

@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.attempt import Attempt, FramePair
+from macvo_ros.attempt import Attempt, Expectation, FramePair
 from macvo_ros.calibration_error import CalibrationField, RunningMean
 from macvo_ros.config import Config
 from macvo_ros.error_correlation import DisparitySensitivity, shared_frame_covariance
@@ -36,7 +36,7 @@ from macvo_ros.frame import StereoFrame
 from macvo_ros.frame_check import Trouble, find_trouble
 from macvo_ros.matching.matcher import Match, Matcher, make_matcher
 from macvo_ros.motion_prior import ConstantVelocity
-from macvo_ros.scene_check import row_error
+from macvo_ros.scene_check import row_error, rows_left
 from macvo_ros.status import ROW_TROUBLE, Status
 from macvo_ros.trajectory import (
     PoseWithCovariance,
@@ -44,6 +44,7 @@ from macvo_ros.trajectory import (
     between,
     extend,
     grown_axes,
+    habit_covariance,
     symmetric_positive,
     to_base,
 )
@@ -53,6 +54,8 @@ Float64 = npt.NDArray[np.float64]
 
 _CALIBRATION_MEMORY = 50
 """Frames over which the measured error of the calibration is averaged."""
+_ENOUGH_ROWS = 5
+"""Frames after which that is known well enough to notice a change."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,16 @@ class _Reference:
     place: PoseWithCovariance
     arrival: DisparitySensitivity | None = None
     """Sensitivity of `place`, odom axes, to this frame's own disparity errors."""
+    measured: _Measured | None = None
+    """Where the last motion was measured, when `place` is only predicted from there."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """The last place that was measured, and when."""
+
+    place: PoseWithCovariance
+    frame: StereoFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,18 +159,24 @@ class StereoOdometry:
             self.config,
             self.matcher,
             self._calibration(),
-            self._velocity.prior(gap),
-            predictable=self._velocity.known and self._last.status is not Status.LOST,
+            Expectation(
+                self._velocity.prior(gap, self._stale()),
+                self._velocity.unknown(gap),
+                predictable=self._velocity.known and self._last.status is not Status.LOST,
+                bridged=self._last.status is Status.LOST,
+            ),
         )
-        if row_error(attempt.match, frame.camera) > 1.0:
+        usual = self._epipolar.mean if self._epipolar.count >= _ENOUGH_ROWS else None
+        if rows_left(attempt.match, frame.camera, usual):
             # Its disparities are no measurement: the reference is kept, and nothing is learned from them.
             return replace(self._lost(frame, ROW_TROUBLE, Status.LOST), match=attempt.match, timings=attempt.timings)
-        self._epipolar.add(attempt.match.epipolar_var)
         if attempt.result is None or attempt.status is Status.LOST:
             estimate = self._lost(frame, attempt.reason, Status.LOST)
-            self._refer_to(frame, attempt.match, self._last.place, status=Status.LOST)
+            measured = reference.measured or _Measured(reference.place, reference.frame)
+            self._refer_to(frame, attempt.match, self._last.place, status=Status.LOST, measured=measured)
             return replace(estimate, match=attempt.match, timings=attempt.timings)
         self._tracked = frame.stamp
+        self._learn_rows(attempt.match)
         return self._found(frame, attempt, attempt.result, reference, self._last, since_last)
 
     def _begin(self, frame: StereoFrame, trouble: Trouble | None) -> Estimate:
@@ -177,6 +196,8 @@ class StereoOdometry:
         self.matcher.reset()
         match = self.matcher.match(None, frame)
         self._refer_to(frame, match, self._last.place)
+        self._epipolar = RunningMean(_CALIBRATION_MEMORY)
+        self._learn_rows(match)
         self._velocity.reset()
         self._tracked = frame.stamp
         return replace(estimate, match=match)
@@ -188,9 +209,10 @@ class StereoOdometry:
         place: PoseWithCovariance,
         arrival: DisparitySensitivity | None = None,
         status: Status = Status.TRACKING,
+        measured: _Measured | None = None,
     ) -> None:
-        """Track the following frames against this one."""
-        self._reference = _Reference(frame, match, place, arrival)
+        """Track the following frames against this one; measured: see `_Reference`."""
+        self._reference = _Reference(frame, match, place, arrival, measured)
         self._last = _Last(frame, place, RelativeMotion(np.eye(4), np.zeros((6, 6))), status)
         if self._field is None or self._field.camera != frame.camera:
             # Another camera has another calibration: what the pose owes to the old one becomes random error.
@@ -198,16 +220,16 @@ class StereoOdometry:
             self._reference = replace(self._reference, place=PoseWithCovariance(place.pose, old), arrival=None)
             self._field = CalibrationField.of(frame.camera)
             self._epipolar = RunningMean(_CALIBRATION_MEMORY)
-            self._epipolar.add(match.epipolar_var)
+            self._learn_rows(match)
 
     def _lost(self, frame: StereoFrame, reason: str, status: Status) -> Estimate:
-        """Predict. The whole stretch since the reference is one unknown motion: its errors do not average out."""
+        """Predict. The whole stretch since the last measurement is one unknown motion: errors do not average out."""
         assert self._reference is not None
         assert self._last is not None
         since_last = _seconds(self._last.frame, frame)
-        gap = _seconds(self._reference.frame, frame)
-        predicted = RelativeMotion(self._velocity.predict(gap), self._velocity.covariance(gap))
-        place = extend(self._reference.place, to_base(predicted, self.base_from_camera))
+        measured = self._reference.measured or _Measured(self._reference.place, self._reference.frame)
+        place = extend(measured.place, to_base(self._predicted(measured.frame, frame), self.base_from_camera))
+        predicted = self._predicted(self._reference.frame, frame, self._stale())
         relative = between(self._last.motion, predicted)
         self._last = _Last(frame, place, predicted, Status.LOST)
         return Estimate(
@@ -221,6 +243,17 @@ class StereoOdometry:
             elapsed=since_last,
         )
 
+    def _predicted(self, earlier: StereoFrame, later: StereoFrame, stale: float = 0.0) -> RelativeMotion:
+        """What the camera is thought to have done between two frames; stale: see `ConstantVelocity.covariance`."""
+        seconds = _seconds(earlier, later)
+        return RelativeMotion(self._velocity.predict(seconds), self._velocity.covariance(seconds, stale))
+
+    def _stale(self) -> float:
+        """Seconds from the last measured motion to the reference."""
+        assert self._reference is not None
+        measured = self._reference.measured
+        return 0.0 if measured is None else _seconds(measured.frame, self._reference.frame)
+
     def _found(
         self,
         frame: StereoFrame,
@@ -233,11 +266,11 @@ class StereoOdometry:
         """Append the measured motion to the reference's pose, and choose the next reference."""
         in_base = to_base(result.relative, self.base_from_camera)
         jacobian = base_jacobian(in_base.motion, self.base_from_camera)
-        cross = None
+        cross = habit_covariance(reference.place, in_base)
         if reference.arrival is not None:
             departure = result.sources.reference_disparity.in_axes(jacobian)
-            cross = shared_frame_covariance(reference.arrival, departure, self.matcher.disparity_correlation)
-        place = extend(reference.place, in_base, cross, jacobian @ result.calibration)
+            cross += shared_frame_covariance(reference.arrival, departure, self.matcher.disparity_correlation)
+        place = extend(reference.place, in_base, cross, jacobian @ result.calibration, measured=True)
 
         constant = result.calibration @ self._constants() @ result.calibration.T
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
@@ -264,6 +297,10 @@ class StereoOdometry:
             match=attempt.match,
             timings=attempt.timings,
         )
+
+    def _learn_rows(self, match: Match) -> None:
+        if match.epipolar_var > 0:
+            self._epipolar.add(match.epipolar_var)
 
     def _calibration(self) -> CalibrationField:
         assert self._field is not None

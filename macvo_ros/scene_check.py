@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -40,6 +41,8 @@ Float64 = npt.NDArray[np.float64]
 
 _ROW_LIMIT = 1.0
 """Pixels by which stereo matches may leave their rows on average (in images up to 1000 wide, in proportion beyond)."""
+_ROWS_UNUSUAL, _ROWS_NOISE = 3.0, 0.15
+"""Times the usual error of rows, and pixels (as above), below which a change of it is no sign of anything."""
 _CERTAIN = 1.0
 """Standard deviation of a match below which a pixel has a say, pixels."""
 _SLACK = 1.0
@@ -51,6 +54,8 @@ _MINORITY = 0.1
 _MAJORITY = 0.5
 """Share of the dissenters that must agree with each other."""
 _AGREED_CHI2 = 6.0
+_BLUR = 1.5
+"""Sigma, pixels, of what is smoothed away before looks are compared: noise, and what a match may be off by."""
 _PATCH, _TEXTURE, _ALIKE, _UNLIKE = 4, 4.0, 0.8, 0.3
 """An evident match: half side of its patch (pixels), least contrast (grey levels), correlation, lead in correlation."""
 
@@ -62,6 +67,20 @@ def row_error(match: Match, camera: StereoCamera) -> float:
     or the calibration is not theirs, and depth, which is the same error along the rows, is worth nothing.
     """
     return math.sqrt(max(match.epipolar_var, 0.0)) / (_ROW_LIMIT * max(1.0, camera.width / 1000))
+
+
+def rows_left(match: Match, camera: StereoCamera, usual: float | None) -> bool:
+    """Whether stereo matches leave their rows more than is tolerable, or far more than these cameras usually do.
+
+    usual: mean of `Match.epipolar_var` so far, pixels^2; None: not known. What a calibration leaves of it is alike in
+    every frame; a right image of another moment adds what moved meanwhile. In rendered scenes the root of it stays
+    within a factor of two of its mean, and a right image a frame late has four to a hundred times as much.
+    """
+    error = row_error(match, camera)
+    if usual is None or error > 1.0:
+        return error > 1.0
+    unusual = max(_ROWS_NOISE * max(1.0, camera.width / 1000), _ROWS_UNUSUAL * math.sqrt(max(usual, 0.0)))
+    return math.sqrt(max(match.epipolar_var, 0.0)) > unusual
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +101,8 @@ def find_dissent(
     """What contradicts a camera `motion` (4, 4); images, reference, match: of the two frames it lies between.
 
     Pixels speak whose match is certain, or evident: what is there looks like what was there by the flow, and unlike it
-    by the motion. (A learned variance may have come to distrust whatever departs from the predicted motion.)
+    by the motion. (A learned variance may have come to distrust whatever departs from the predicted motion.) A certain
+    match is not heard where looks speak for the motion.
     """
     assert match.flow is not None
     assert match.flow_var is not None
@@ -102,30 +122,64 @@ def find_dissent(
     difference = np.linalg.norm(flow - expected, axis=-1)
     contrary = certain & (difference > _SLACK + 3.0 * np.hypot(sigma, depth_spread))
     doubtful = ~contrary & (difference > 2 * _SLACK + 3.0 * depth_spread) & (depth_spread < 2 * _CERTAIN)
-    if doubtful.any():
-        contrary[doubtful] = _evident(
-            images, _STRIDE * np.argwhere(doubtful)[:, ::-1], flow[doubtful], expected[doubtful]
-        )
+    asked = contrary | doubtful
+    if asked.any():
+        evident, refuted = _evident(images, _STRIDE * np.argwhere(asked)[:, ::-1], flow[asked], expected[asked])
+        contrary[asked] = np.where(doubtful[asked], evident, ~refuted)
     share = float(contrary.sum() / max((certain | contrary).sum(), _ENOUGH))
     return Dissent(share, _STRIDE * np.argwhere(contrary)[:, ::-1].astype(np.float64))
 
 
+def unlike_share(
+    camera: StereoCamera, images: tuple[Image, Image], reference: Match, motion: Float64, seen: float = 0.3
+) -> float:
+    """The part (0 to 1) of what is textured that does not look, where a `motion` (4, 4) puts it, as it did before.
+
+    Of both images only what is larger than a match's error counts, and stands out of the noise. Matchers follow where
+    they are led: led by something that moves with the camera, they find nothing in the rest of the image that could
+    dissent. Looks cannot be led. seen: correlation from which patches look alike.
+    """
+    before, after = (
+        cv2.GaussianBlur(i if i.ndim == 2 else cv2.cvtColor(i, cv2.COLOR_RGB2GRAY), (0, 0), _BLUR) for i in images
+    )
+    disparity = reference.disparity[::_STRIDE, ::_STRIDE].numpy(force=True)
+    sigma = np.sqrt(reference.disparity_var[::_STRIDE, ::_STRIDE].numpy(force=True))
+    flow = _STRIDE * np.asarray(rigid_flow(_every_nth_pixel(camera), np.float32(disparity / _STRIDE), motion))
+    pixel = _STRIDE * np.stack(np.meshgrid(*(np.arange(n) for n in disparity.shape[::-1])), axis=-1)
+    d = np.maximum(disparity - camera.disparity_offset, 1e-3)
+    where = pixel + flow
+    low, high = _STRIDE, np.array([camera.width, camera.height]) - 1 - _STRIDE
+    inside = ((where >= low) & (where <= high) & (pixel >= low) & (pixel <= high)).all(axis=-1)
+    sure = inside & (np.linalg.norm(flow, axis=-1) * np.minimum(sigma / d, 1.0) < 2 * _CERTAIN) & np.isfinite(d)
+    first, second = (_patches(image, at[sure]) for image, at in ((before, pixel), (after, where)))
+    norms = [np.sqrt((patch**2).mean(axis=1)) for patch in (first, second)]
+    textured = norms[0] > _TEXTURE
+    likeness = (first * second).mean(axis=1) / np.maximum(norms[0] * norms[1], 1e-3)
+    return float((textured & (likeness < seen)).sum() / max(textured.sum(), _ENOUGH))
+
+
+def _patches(image: Image, pixel: npt.NDArray[Any]) -> Float32:
+    """(N, P) brightness around (N, 2) pixels, less its mean."""
+    side = np.arange(-_PATCH, _PATCH + 1, dtype=np.float32)
+    where = pixel.astype(np.float32)[:, None] + np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    values = cv2.remap(image, where, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE).astype(np.float32)
+    return np.asarray(values - values.mean(axis=1, keepdims=True))
+
+
 def _evident(
     images: tuple[Image, Image], pixel: npt.NDArray[np.int64], flow: Float32, expected: Float32
-) -> npt.NDArray[np.bool_]:
-    """(N,) whether the patches at (N, 2) pixels went with `flow` and not as `expected`, both (N, 2) pixels."""
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """(N,) whether the patches at (N, 2) pixels went with `flow` and not as `expected`, both (N, 2) pixels.
+
+    And (N,) whether they rather went as expected.
+    """
     before, after = (i if i.ndim == 2 else np.asarray(cv2.cvtColor(i, cv2.COLOR_RGB2GRAY)) for i in images)
-    side = np.arange(-_PATCH, _PATCH + 1, dtype=np.float32)
-    offsets = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    patches = []
-    for image, at in ((before, 0.0 * flow), (after, flow), (after, expected)):
-        where = (pixel + at).astype(np.float32)[:, None] + offsets
-        values = cv2.remap(image, where, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE).astype(np.float32)
-        patches.append(values - values.mean(axis=1, keepdims=True))
+    patches = [_patches(before, pixel), _patches(after, pixel + flow), _patches(after, pixel + expected)]
     norms = [np.sqrt((patch**2).sum(axis=1)) + 1e-3 for patch in patches]
     by_flow, by_motion = ((patches[0] * patches[i]).sum(axis=1) / (norms[0] * norms[i]) for i in (1, 2))
-    textured = norms[0] > _TEXTURE * len(offsets) ** 0.5
-    return np.asarray(textured & (by_flow > _ALIKE) & (by_flow > by_motion + _UNLIKE))
+    textured = norms[0] > _TEXTURE * patches[0].shape[1] ** 0.5
+    evident = textured & (by_flow > _ALIKE) & (by_flow > by_motion + _UNLIKE)
+    return np.asarray(evident), np.asarray(textured & (by_motion > by_flow))
 
 
 def other_motion(

@@ -37,15 +37,32 @@ _CHI2_LOST = 6.0
 """In faults staged on rendered scenes, motions with larger residuals were wrong by far more than these tell: two
 motions mixed, or chance. Sound frames have about 1."""
 _INLIER_LIMIT = 0.5
+_UNANIMOUS = 0.9
+"""A few keypoints are enough where nearly all agree (small images have no more): their covariance holds as well."""
 _PRIOR_LIMIT = 0.3
 _ROW_LIMIT = 0.5
 _DISSENT_LOST = 0.4
 _CONTESTED_LOST = 0.2
 _DISSENT_ODD = 0.25
+_DISSENT_DOUBTED = 0.1
+_UNLIKE_LOST = 0.06
+"""Sound frames of rendered scenes have at most 0.03, mostly 0."""
 
 ROW_TROUBLE = (
     "stereo matches leave their rows: left and right were not taken at the same moment, or the calibration is wrong"
 )
+
+
+def errors_are_shared(
+    inliers: int, keypoints: int, min_points: int, chi2: float, dissent: float, *, bridged: bool
+) -> bool:
+    """Whether the keypoints' errors must be feared to be alike, so that many of them are worth no more than a few.
+
+    So it is where residuals are too large to be noise, where only a minority agrees or much of the image dissents, or
+    where few agree after a gap (bridged), over which everything changed its looks.
+    """
+    doubt = chi2 > _CHI2_LIMIT or inliers < _INLIER_LIMIT * keypoints or dissent > _DISSENT_DOUBTED
+    return doubt or (bridged and inliers < 2 * min_points)
 
 
 def judge(
@@ -58,11 +75,13 @@ def judge(
     row_error: float = 0.0,
     dissent: float = 0.0,
     two_motions: bool = False,
+    unlike: float = 0.0,
 ) -> tuple[Status, str]:
     """Whether a measured motion rests on enough evidence, and a sentence if it does not.
 
     prior_share: part of the information in the weakest direction that came from the prediction; chi2: mean squared
-    residual per degree of freedom; row_error, dissent, two_motions: see `scene_check.py`.
+    residual per degree of freedom; row_error, dissent, two_motions: see `scene_check.py`; unlike: the same for a motion
+    that contradicts its prediction (0 for others).
     """
     if row_error > 1.0:
         return Status.LOST, ROW_TROUBLE
@@ -71,12 +90,14 @@ def judge(
             Status.LOST,
             f"{dissent:.0%} of the image moves otherwise than the keypoints: which is the world?",
         )
+    if unlike > _UNLIKE_LOST:
+        return Status.LOST, f"the motion jumps, and {unlike:.0%} of the image does not look as it would after it"
     if inliers < 2 * min_points and inliers < _INLIER_LIMIT * keypoints:
         # A minority of a few: in faults staged on rendered scenes these were coincidences more often than motions.
         return Status.LOST, f"only {inliers} of {keypoints} keypoints agree on a motion"
     if chi2 > _CHI2_LOST:
         return Status.LOST, f"the matches contradict each other: residuals are {chi2:.0f} times what was promised"
-    if inliers < 2 * min_points:
+    if inliers < 1.25 * min_points or (inliers < 2 * min_points and inliers < _UNANIMOUS * keypoints):
         return Status.DEGRADED, f"only {inliers} keypoints agree on the motion"
     if inliers < _INLIER_LIMIT * keypoints:
         return Status.DEGRADED, f"only {inliers} of {keypoints} keypoints agree: moving objects or bad matches"

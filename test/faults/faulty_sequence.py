@@ -153,7 +153,7 @@ def dirt(image: np.ndarray, rng: np.random.Generator, seed: int) -> np.ndarray:
 Fault = Callable[[Source, np.random.Generator], list[Shot]]
 
 
-def apply(name: str, source: Source, seed: int = 0, after: int = 12) -> list[Shot]:
+def apply(name: str, source: Source, seed: int = 0, after: int = 24) -> list[Shot]:
     """The shots of a fault, up to `after` frames behind its end."""
     shots = FAULTS[name](source, np.random.default_rng(seed))
     end = max((i for i, shot in enumerate(shots) if shot.worth is not Worth.GOOD), default=BEGIN + after)
@@ -208,9 +208,20 @@ def swapped(source: Source, rng: np.random.Generator, length: int) -> list[Shot]
     return shots
 
 
-def other_camera(source: Source, rng: np.random.Generator, camera: StereoCamera, length: int) -> list[Shot]:
+def longer_lens(camera: StereoCamera) -> StereoCamera:
+    return dataclasses.replace(camera, fx=1.1 * camera.fx, fy=1.1 * camera.fy)
+
+
+def smaller_image(camera: StereoCamera) -> StereoCamera:
+    return camera.resized(3 * camera.width // 4, 3 * camera.height // 4)
+
+
+def other_camera(
+    source: Source, rng: np.random.Generator, other: Callable[[StereoCamera], StereoCamera], length: int
+) -> list[Shot]:
     """Another lens or image size for a while; the first frame of each cannot be tracked against the one before."""
     shots = source.shots()
+    camera = other(source.sequence.camera)
     for i in range(BEGIN, BEGIN + length):
         shots[i] = dataclasses.replace(shots[i], frame=source.frame(i, camera))
     for i in (BEGIN, BEGIN + length):
@@ -251,8 +262,6 @@ def late_right(source: Source, rng: np.random.Generator, length: int) -> list[Sh
 
 
 _LENGTH = 12
-_SMALL = StereoCamera(fx=91.75, fy=91.75, cx=119.5, cy=74.5, baseline=0.12, width=240, height=150)
-_LONG = StereoCamera(fx=134.0, fy=134.0, cx=159.5, cy=99.5, baseline=0.12, width=320, height=200)
 
 
 def _spoil(left: Change | None, right: Change | None, worth: Worth, length: int = _LENGTH) -> Fault:
@@ -287,8 +296,8 @@ FAULTS: dict[str, Fault] = {
     "right image frozen": partial(frozen, length=_LENGTH, left=False),
     "right image a frame late": partial(late_right, length=_LENGTH),
     "cameras swapped": partial(swapped, length=_LENGTH),
-    "another lens": partial(other_camera, camera=_LONG, length=_LENGTH),
-    "another resolution": partial(other_camera, camera=_SMALL, length=_LENGTH),
+    "another lens": partial(other_camera, other=longer_lens, length=_LENGTH),
+    "another resolution": partial(other_camera, other=smaller_image, length=_LENGTH),
     "clock jumps 0.5 s ahead": partial(clock_jump, seconds=0.5),
     "clock jumps 3 s ahead": partial(clock_jump, seconds=3.0),
     "clock jumps an hour ahead": partial(clock_jump, seconds=3600.0),
