@@ -41,8 +41,8 @@ Float64 = npt.NDArray[np.float64]
 
 _ROW_LIMIT = 1.0
 """Pixels by which stereo matches may leave their rows on average (in images up to 1000 wide, in proportion beyond)."""
-_ROWS_UNUSUAL, _ROWS_NOISE = 3.0, 0.15
-"""Times the usual error of rows, and pixels (as above), below which a change of it is no sign of anything."""
+_ROWS_UNUSUAL, _ROWS_NOISE, _ROWS_SPREAD = 3.0, 0.15, 0.32
+"""Times the usual error of rows, pixels (as above), sigmas of a good match: below, a change is no sign of anything."""
 _CERTAIN = 1.0
 """Standard deviation of a match below which a pixel has a say, pixels."""
 _SLACK = 1.0
@@ -79,7 +79,10 @@ def rows_left(match: Match, camera: StereoCamera, usual: float | None) -> bool:
     error = row_error(match, camera)
     if usual is None or error > 1.0:
         return error > 1.0
-    unusual = max(_ROWS_NOISE * max(1.0, camera.width / 1000), _ROWS_UNUSUAL * math.sqrt(max(usual, 0.0)))
+    # In the dark rows are as noisy as everything: what the best fifth of the matches may be off by is the measure.
+    spread = float(np.quantile(match.disparity_var[::_STRIDE, ::_STRIDE].numpy(force=True), 0.2)) ** 0.5
+    noise = max(_ROWS_NOISE * max(1.0, camera.width / 1000), _ROWS_SPREAD * spread)
+    unusual = max(noise, _ROWS_UNUSUAL * math.sqrt(max(usual, 0.0)))
     return math.sqrt(max(match.epipolar_var, 0.0)) > unusual
 
 
