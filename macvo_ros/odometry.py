@@ -33,7 +33,7 @@ from macvo_ros.config import Config
 from macvo_ros.error_correlation import DisparitySensitivity, shared_frame_covariance
 from macvo_ros.estimate import Estimate, RelativeMotion
 from macvo_ros.frame import StereoFrame
-from macvo_ros.frame_check import Trouble, find_trouble
+from macvo_ros.frame_check import Trouble, find_trouble, grain
 from macvo_ros.matching.matcher import Match, Matcher, make_matcher
 from macvo_ros.motion_prior import ConstantVelocity
 from macvo_ros.scene_check import row_error, rows_left
@@ -54,6 +54,8 @@ Float64 = npt.NDArray[np.float64]
 
 _CALIBRATION_MEMORY = 50
 """Frames over which the measured error of the calibration is averaged."""
+_NOISY = 1.5
+"""Times the usual grain of the images: beyond, in the dark, rows are as noisy as everything and say nothing new."""
 _ENOUGH_ROWS = 5
 """Frames after which that is known well enough to notice a change."""
 
@@ -110,6 +112,7 @@ class StereoOdometry:
         self._last: _Last | None = None
         self._start = PoseWithCovariance(np.eye(4), symmetric_positive(np.zeros((6, 6))))
         self._tracked = 0
+        self._grain = RunningMean(_CALIBRATION_MEMORY)
         self._field: CalibrationField | None = None
         self._epipolar = RunningMean(_CALIBRATION_MEMORY)
 
@@ -166,8 +169,7 @@ class StereoOdometry:
                 bridged=self._last.status is Status.LOST,
             ),
         )
-        usual = self._epipolar.mean if self._epipolar.count >= _ENOUGH_ROWS else None
-        if rows_left(attempt.match, frame.camera, usual):
+        if rows_left(attempt.match, frame.camera, self._usual_rows(frame)):
             # Its disparities are no measurement: the reference is kept, and nothing is learned from them.
             return replace(self._lost(frame, ROW_TROUBLE, Status.LOST), match=attempt.match, timings=attempt.timings)
         if attempt.result is None or attempt.status is Status.LOST:
@@ -176,7 +178,7 @@ class StereoOdometry:
             self._refer_to(frame, attempt.match, self._last.place, status=Status.LOST, measured=measured)
             return replace(estimate, match=attempt.match, timings=attempt.timings)
         self._tracked = frame.stamp
-        self._learn_rows(attempt.match)
+        self._learn_rows(attempt.match, frame)
         return self._found(frame, attempt, attempt.result, reference, self._last, since_last)
 
     def _begin(self, frame: StereoFrame, trouble: Trouble | None) -> Estimate:
@@ -197,7 +199,7 @@ class StereoOdometry:
         match = self.matcher.match(None, frame)
         self._refer_to(frame, match, self._last.place)
         self._epipolar = RunningMean(_CALIBRATION_MEMORY)
-        self._learn_rows(match)
+        self._learn_rows(match, frame)
         self._velocity.reset()
         self._tracked = frame.stamp
         return replace(estimate, match=match)
@@ -220,7 +222,7 @@ class StereoOdometry:
             self._reference = replace(self._reference, place=PoseWithCovariance(place.pose, old), arrival=None)
             self._field = CalibrationField.of(frame.camera)
             self._epipolar = RunningMean(_CALIBRATION_MEMORY)
-            self._learn_rows(match)
+            self._learn_rows(match, frame)
 
     def _lost(self, frame: StereoFrame, reason: str, status: Status) -> Estimate:
         """Predict. The whole stretch since the last measurement is one unknown motion: errors do not average out."""
@@ -298,9 +300,15 @@ class StereoOdometry:
             timings=attempt.timings,
         )
 
-    def _learn_rows(self, match: Match) -> None:
+    def _learn_rows(self, match: Match, frame: StereoFrame) -> None:
         if match.epipolar_var > 0:
             self._epipolar.add(match.epipolar_var)
+            self._grain.add(grain(frame.left))
+
+    def _usual_rows(self, frame: StereoFrame) -> float | None:
+        """How far rows are usually left, if that is known and can be expected of this image, noisy as it is."""
+        known = self._epipolar.count >= _ENOUGH_ROWS and grain(frame.left) <= _NOISY * max(self._grain.mean, 1.0)
+        return self._epipolar.mean if known else None
 
     def _calibration(self) -> CalibrationField:
         assert self._field is not None

@@ -80,7 +80,7 @@ def rows_left(match: Match, camera: StereoCamera, usual: float | None) -> bool:
     if usual is None or error > 1.0:
         return error > 1.0
     # In the dark rows are as noisy as everything: what the best fifth of the matches may be off by is the measure.
-    spread = float(np.quantile(match.disparity_var[::_STRIDE, ::_STRIDE].numpy(force=True), 0.2)) ** 0.5
+    spread = math.sqrt(float(np.quantile(match.disparity_var[::_STRIDE, ::_STRIDE].numpy(force=True), 0.2)))
     noise = max(_ROWS_NOISE * max(1.0, camera.width / 1000), _ROWS_SPREAD * spread)
     unusual = max(noise, _ROWS_UNUSUAL * math.sqrt(max(usual, 0.0)))
     return math.sqrt(max(match.epipolar_var, 0.0)) > unusual
