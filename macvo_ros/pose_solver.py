@@ -79,7 +79,7 @@ class PoseSolution:
     motion: (4, 4) pose of the current frame in the reference frame.
     gain: (N, 6, 3): error of the motion [dt, dtheta] = sum_i gain_i @ (error of p_i - T q_i); zero for rejected points.
     information: (6, 6) of the points and the prior.
-    weight: (N,) robust weight, 0 for rejected points.  mahalanobis2: (N,) squared residuals.
+    weight: (N,) robust weight, 0 for rejected points; inlier: (N,) the others.
     chi2: mean squared residual of the inliers per degree of freedom.
     """
 
@@ -88,7 +88,6 @@ class PoseSolution:
     information: Float64
     weight: Float64
     inlier: npt.NDArray[np.bool_]
-    mahalanobis2: Float64
     chi2: float
     iterations: int
 
@@ -142,7 +141,6 @@ def solve_pose(
         information=information,
         weight=weight,
         inlier=inlier,
-        mahalanobis2=m2,
         chi2=float(m2[inlier].sum()) / freedom,
         iterations=iterations,
     )

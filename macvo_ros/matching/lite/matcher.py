@@ -60,8 +60,8 @@ _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
 
 # Fitted on rendered scenes apart from those of the training by bench/calibrate_lite.py.
-REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.46, dense=0.75)
-REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.63, dense=0.66)
+REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.41, dense=0.81)
+REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.62, dense=0.64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class _Side:
 class DenseSearch:
     """OpenCV's DIS flow between halved images. One for each thread: it keeps buffers.
 
-    Refined matches hardly depend on how precise the dense ones are, so the settings are cheap ones.
+    About its fast preset: precision is left to refinement, but patches must overlap, or weakly textured places fail.
     """
 
     def __init__(self) -> None:
@@ -109,17 +109,15 @@ class DenseSearch:
 def _search() -> cv2.DISOpticalFlow:
     dis = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
     dis.setFinestScale(1)
-    dis.setGradientDescentIterations(10)
-    dis.setVariationalRefinementIterations(3)
-    dis.setPatchStride(5)
+    dis.setGradientDescentIterations(12)
     return dis
 
 
 class LiteMatcher:
     """Dense inverse search with a learned variance, on the CPU."""
 
-    disparity_correlation = ErrorCorrelation(share=1.0, length=12)
-    flow_correlation = ErrorCorrelation(share=1.0, length=12)
+    disparity_correlation = ErrorCorrelation(share=0.97, length=12.3)
+    flow_correlation = ErrorCorrelation(share=1.0, length=11.5)
     uses_prediction = True
 
     def __init__(self, network: LiteNetwork | None = None) -> None:
