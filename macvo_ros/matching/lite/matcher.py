@@ -60,8 +60,8 @@ _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
 
 # Fitted on rendered scenes apart from those of the training by bench/calibrate_lite.py.
-REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.41, dense=0.81)
-REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.62, dense=0.64)
+REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.44, dense=0.75)
+REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.66, dense=0.63)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +116,8 @@ def _search() -> cv2.DISOpticalFlow:
 class LiteMatcher:
     """Dense inverse search with a learned variance, on the CPU."""
 
-    disparity_correlation = ErrorCorrelation(share=0.97, length=12.3)
-    flow_correlation = ErrorCorrelation(share=1.0, length=11.5)
+    disparity_correlation = ErrorCorrelation(share=1.0, length=12)
+    flow_correlation = ErrorCorrelation(share=1.0, length=12)
     uses_prediction = True
 
     def __init__(self, network: LiteNetwork | None = None) -> None:
