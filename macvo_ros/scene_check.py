@@ -60,6 +60,11 @@ _PATCH, _TEXTURE, _ALIKE, _UNLIKE = 4, 4.0, 0.8, 0.3
 """An evident match: half side of its patch (pixels), least contrast (grey levels), correlation, lead in correlation."""
 
 
+_SIDE = np.arange(-_PATCH, _PATCH + 1, dtype=np.float32)
+_OFFSETS = np.stack(np.meshgrid(_SIDE, _SIDE), axis=-1).reshape(-1, 2)
+"""(P, 2) of the pixels of a patch."""
+
+
 def row_error(match: Match, camera: StereoCamera) -> float:
     """How far stereo matches leave their rows, in units of what can be tolerated.
 
@@ -163,8 +168,7 @@ def unlike_share(
 
 def _patches(image: Image, pixel: npt.NDArray[Any]) -> Float32:
     """(N, P) brightness around (N, 2) pixels, less its mean."""
-    side = np.arange(-_PATCH, _PATCH + 1, dtype=np.float32)
-    where = pixel.astype(np.float32)[:, None] + np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    where = pixel.astype(np.float32)[:, None] + _OFFSETS
     values = cv2.remap(image, where, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE).astype(np.float32)
     return np.asarray(values - values.mean(axis=1, keepdims=True))
 
