@@ -56,6 +56,8 @@ _CALIBRATION_MEMORY = 50
 """Frames over which the measured error of the calibration is averaged."""
 _NOISY = 1.5
 """Times the usual grain of the images: beyond, in the dark, rows are as noisy as everything and say nothing new."""
+_LEAST_CALIBRATION_ERROR = 0.02
+"""Pixels. What rows do not show: no lens is known better, and no patch is matched without a bias of that size."""
 _ENOUGH_ROWS = 5
 """Frames after which that is known well enough to notice a change."""
 
@@ -316,7 +318,7 @@ class StereoOdometry:
 
     def _constants(self) -> Float64:
         """Covariance of the calibration's unknown constants, as measured so far."""
-        return self._epipolar.mean * self._calibration().covariance
+        return (self._epipolar.mean + _LEAST_CALIBRATION_ERROR**2) * self._calibration().covariance
 
 
 def _seconds(earlier: StereoFrame, later: StereoFrame) -> float:

@@ -48,7 +48,7 @@ QUICK = (
 
 @pytest.fixture(scope="module")
 def source() -> Source:
-    return Source(RenderedSequence("room", 30, seed=7, camera=ZED_X.resized(320, 200), texels=512))
+    return Source(RenderedSequence("room", 30, seed=7, camera=ZED_X.resized(480, 300), texels=512))
 
 
 @pytest.mark.parametrize("name", QUICK)

@@ -50,8 +50,9 @@ from macvo_ros.matching.rigid_flow import rigid_flow
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
-_RADIUS = 12
-"""Of the patches that keypoints are refined with, pixels."""
+_RADII = (6, 12)
+"""Of the patches that keypoints are refined with, pixels: a 53rd of the image's width within these, even. What lies in
+a patch should be about a plane, and in a small image it is farther apart."""
 _PATCH_NOISE = 0.12
 """Squared residual of ordinary patches over their number of samples, grey levels^2, for choosing keypoints."""
 _DENSE_SHARE = 0.1
@@ -259,7 +260,9 @@ def refine_smooth(
 
     On rendered scenes a patch of 25 pixels takes a quarter off the errors of one of 15, at fewer samples.
     """
-    return refine_matches(source.smooth(), target.smooth(), dense, pixel, axes, radius=_RADIUS, stride=2)
+    smooth = source.smooth()
+    radius = int(np.clip(2 * round(smooth.shape[1] / 107), *_RADII))
+    return refine_matches(smooth, target.smooth(), dense, pixel, axes, radius=radius, stride=2)
 
 
 def refined_variance(
