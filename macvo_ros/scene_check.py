@@ -41,7 +41,7 @@ Float64 = npt.NDArray[np.float64]
 
 _ROW_LIMIT = 1.0
 """Pixels by which stereo matches may leave their rows on average (in images up to 1000 wide, in proportion beyond)."""
-_ROWS_UNUSUAL, _ROWS_NOISE, _ROWS_SPREAD = 3.0, 0.15, 0.32
+_ROWS_UNUSUAL, _ROWS_NOISE, _ROWS_SPREAD = 3.0, 0.15, 0.64
 """Times the usual error of rows, pixels (as above), sigmas of a good match: below, a change is no sign of anything."""
 _CERTAIN = 1.0
 """Standard deviation of a match below which a pixel has a say, pixels."""
