@@ -239,6 +239,15 @@ def plot(record: dict[str, Any], path: Path) -> None:
     pyplot.close(figure)
 
 
+def latency_summary(latency: np.ndarray) -> dict[str, Any]:
+    """Of (N,) milliseconds: quantiles, and how many there are in each 10 ms."""
+    return {
+        "count": len(latency),
+        **{f"p{q}": round(float(np.percentile(latency, q)), 2) for q in (50, 90, 99, 100)},
+        "in each 10 ms": np.bincount((latency / 10).astype(int)).tolist(),
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0)
@@ -291,6 +300,7 @@ def main() -> int:
         print("load " + ", ".join(f"{name} {value:.3g}" for name, value in entry.items() if not isinstance(value, str)))
     RESULTS.mkdir(exist_ok=True)
     made = {"versions": versions(), "machine": machine(), "soak": record, "load": loads, "complaints": found}
+    made["soak"] = {**record, "latency": latency_summary(latency)}
     atomic_write(RESULTS / "soak.json", json.dumps(made))
     plot(record, RESULTS / "soak.png")
     print("\n".join(found) or "everything held")
