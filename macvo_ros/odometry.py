@@ -171,7 +171,8 @@ class StereoOdometry:
                 bridged=self._last.status is Status.LOST,
             ),
         )
-        if rows_left(attempt.match, frame.camera, self._usual_rows(frame)):
+        noise = grain(frame.left)
+        if rows_left(attempt.match, frame.camera, self._usual_rows(noise)):
             # Its disparities are no measurement: the reference is kept, and nothing is learned from them.
             return replace(self._lost(frame, ROW_TROUBLE, Status.LOST), match=attempt.match, timings=attempt.timings)
         if attempt.result is None or attempt.status is Status.LOST:
@@ -180,7 +181,7 @@ class StereoOdometry:
             self._refer_to(frame, attempt.match, self._last.place, status=Status.LOST, measured=measured)
             return replace(estimate, match=attempt.match, timings=attempt.timings)
         self._tracked = frame.stamp
-        self._learn_rows(attempt.match, frame)
+        self._learn_rows(attempt.match, noise)
         return self._found(frame, attempt, attempt.result, reference, self._last, since_last)
 
     def _begin(self, frame: StereoFrame, trouble: Trouble | None) -> Estimate:
@@ -201,7 +202,7 @@ class StereoOdometry:
         match = self.matcher.match(None, frame)
         self._refer_to(frame, match, self._last.place)
         self._epipolar = RunningMean(_CALIBRATION_MEMORY)
-        self._learn_rows(match, frame)
+        self._learn_rows(match, grain(frame.left))
         self._velocity.reset()
         self._tracked = frame.stamp
         return replace(estimate, match=match)
@@ -224,7 +225,7 @@ class StereoOdometry:
             self._reference = replace(self._reference, place=PoseWithCovariance(place.pose, old), arrival=None)
             self._field = CalibrationField.of(frame.camera)
             self._epipolar = RunningMean(_CALIBRATION_MEMORY)
-            self._learn_rows(match, frame)
+            self._learn_rows(match, grain(frame.left))
 
     def _lost(self, frame: StereoFrame, reason: str, status: Status) -> Estimate:
         """Predict. The whole stretch since the last measurement is one unknown motion: errors do not average out."""
@@ -302,14 +303,14 @@ class StereoOdometry:
             timings=attempt.timings,
         )
 
-    def _learn_rows(self, match: Match, frame: StereoFrame) -> None:
+    def _learn_rows(self, match: Match, noise: float) -> None:
         if match.epipolar_var > 0:
             self._epipolar.add(match.epipolar_var)
-            self._grain.add(grain(frame.left))
+            self._grain.add(noise)
 
-    def _usual_rows(self, frame: StereoFrame) -> float | None:
-        """How far rows are usually left, if that is known and can be expected of this image, noisy as it is."""
-        known = self._epipolar.count >= _ENOUGH_ROWS and grain(frame.left) <= _NOISY * max(self._grain.mean, 1.0)
+    def _usual_rows(self, noise: float) -> float | None:
+        """How far rows are usually left, if that is known and can be expected of an image so noisy (`grain`)."""
+        known = self._epipolar.count >= _ENOUGH_ROWS and noise <= _NOISY * max(self._grain.mean, 1.0)
         return self._epipolar.mean if known else None
 
     def _calibration(self) -> CalibrationField:

@@ -22,7 +22,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-pytest.importorskip("rclpy")
+pytest.importorskip("rclpy", reason="ROS 2 is not installed; run `make build`")
 
 from macvo_ros.ros.camera_info_pair import CameraInfoPair, same_info
 
