@@ -63,6 +63,7 @@ _PATCH, _TEXTURE, _ALIKE, _UNLIKE = 4, 4.0, 0.8, 0.3
 _SIDE = np.arange(-_PATCH, _PATCH + 1, dtype=np.float32)
 _OFFSETS = np.stack(np.meshgrid(_SIDE, _SIDE), axis=-1).reshape(-1, 2)
 """(P, 2) of the pixels of a patch."""
+_AT_ONCE = 30_000
 
 
 def row_error(match: Match, camera: StereoCamera) -> float:
@@ -167,9 +168,12 @@ def unlike_share(
 
 
 def _patches(image: Image, pixel: npt.NDArray[Any]) -> Float32:
-    """(N, P) brightness around (N, 2) pixels, less its mean."""
+    """(N, P) brightness around (N, 2) pixels, less its mean. (OpenCV takes at least one and at most 32766 at once.)"""
     where = pixel.astype(np.float32)[:, None] + _OFFSETS
-    values = cv2.remap(image, where, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE).astype(np.float32)
+    values = np.empty(where.shape[:2], np.float32)
+    for i in range(0, len(where), _AT_ONCE):
+        part = slice(i, i + _AT_ONCE)
+        values[part] = cv2.remap(image, where[part], None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     return np.asarray(values - values.mean(axis=1, keepdims=True))
 
 

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -24,7 +25,7 @@ from macvo_ros.camera import StereoCamera
 from macvo_ros.config import Config
 from macvo_ros.matching.matcher import Match
 from macvo_ros.matching.rigid_flow import rigid_flow
-from macvo_ros.scene_check import Dissent, find_dissent, other_motion, row_error
+from macvo_ros.scene_check import Dissent, find_dissent, other_motion, row_error, unlike_share
 from macvo_ros.se3 import exp_so3, transform
 
 CAMERA = StereoCamera(200.0, 200.0, 159.5, 99.5, 0.12, 320, 200)
@@ -106,6 +107,18 @@ def test_what_is_evident_has_a_say_whatever_its_variance():
     assert find_dissent(CAMERA, (texture, texture), before, vague, MOTION).share > 0.5
     assert find_dissent(CAMERA, (texture, texture), before, vague, STILL).share == 0.0
     assert find_dissent(CAMERA, (texture, texture[::-1]), before, vague, MOTION).share == 0.0
+
+
+@pytest.mark.parametrize("pixels", [(320, 200), (2208, 1242)])
+def test_looks_are_compared_in_images_of_every_size_and_where_nothing_is_to_be_seen(pixels):
+    camera = CAMERA.resized(*pixels)
+    texture = np.random.default_rng(1).integers(0, 255, (20, 32), dtype=np.uint8)
+    image = cv2.resize(texture, pixels, interpolation=cv2.INTER_CUBIC)
+    near = Match(torch.full(image.shape, 10.0), torch.full(image.shape, 0.01))
+    assert unlike_share(camera, (image, image), near, STILL) == 0.0
+    assert unlike_share(camera, (image, image[::-1]), near, STILL) > 0.3
+    unsure = Match(near.disparity, torch.full(image.shape, 1e4))
+    assert unlike_share(camera, (image, image), unsure, MOTION) == 0.0
 
 
 def test_rows_may_be_left_by_a_pixel_and_by_more_in_larger_images():
