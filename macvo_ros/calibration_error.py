@@ -104,12 +104,11 @@ def epipolar_variance(
     vertical, variance = vertical[::stride, ::stride], variance[::stride, ::stride]
     certain = variance < max(0.1**2, float(np.quantile(variance, 0.2)))
     squares = []
-    for rows in np.array_split(np.arange(vertical.shape[0]), 3):
-        for columns in np.array_split(np.arange(vertical.shape[1]), 4):
-            cell = np.ix_(rows, columns)
-            values = vertical[cell][certain[cell]]
+    for values_row, certain_row in zip(np.array_split(vertical, 3), np.array_split(certain, 3), strict=True):
+        for cell, sure in zip(np.array_split(values_row, 4, 1), np.array_split(certain_row, 4, 1), strict=True):
+            values = cell[sure]
             if len(values) >= enough:
-                squares.append(float(np.median(values)) ** 2)
+                squares.append(float(np.partition(values, len(values) // 2)[len(values) // 2]) ** 2)
     return float(np.mean(squares)) if squares else 0.0
 
 

@@ -35,6 +35,7 @@ from macvo_ros.camera import StereoCamera
 from macvo_ros.covariance import rays
 from macvo_ros.pose_solver import PoseSolution
 
+Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
 
@@ -45,18 +46,19 @@ class ErrorCorrelation:
     share: float
     length: float
 
-    def kernel(self, x: Float64, y: Float64) -> Float64:
+    def kernel(self, x: Float64, y: Float64) -> Float32:
         """(N, 2) and (M, 2) pixels to (N, M) correlations; coincident pixels count as neighbours."""
         return self.at(distances(x, y))
 
-    def at(self, distance: Float64) -> Float64:
+    def at(self, distance: Float32) -> Float32:
         """Correlations over distances, pixels."""
         return np.asarray(self.share * np.exp(distance * (-1.0 / self.length)))
 
 
-def distances(x: Float64, y: Float64) -> Float64:
-    """(N, M) distances of (N, 2) and (M, 2) pixels."""
-    u, v = x[:, None, 0] - y[None, :, 0], x[:, None, 1] - y[None, :, 1]
+def distances(x: Float64, y: Float64) -> Float32:
+    """(N, M) distances of (N, 2) and (M, 2) pixels, in single precision: no kernel is as exact."""
+    near, far = x.astype(np.float32), y.astype(np.float32)
+    u, v = near[:, None, 0] - far[None, :, 0], near[:, None, 1] - far[None, :, 1]
     return np.asarray(np.sqrt(u * u + v * v))
 
 
@@ -131,7 +133,7 @@ def _apply(gain: Float64, vectors: Float64) -> Float64:
     return np.asarray((gain @ vectors[:, :, None])[:, :, 0].T)
 
 
-def _off_diagonal(sources: tuple[Float64, ...], kernel: Float64) -> Float64:
+def _off_diagonal(sources: tuple[Float64, ...], kernel: Float32) -> Float64:
     """Sum over i != j of column_i k_ij column_j^T; overwrites the kernel's diagonal."""
     np.fill_diagonal(kernel, 0.0)
     return np.asarray(sum(columns @ kernel @ columns.T for columns in sources))

@@ -38,7 +38,10 @@ def bilinear(maps: Sequence[torch.Tensor], pixel: Float64) -> Float64:
     du, dv = u - u0, v - v0
     right, down = min(1, width - 1), min(1, height - 1) * width
     corners = (v0 * width + u0)[None] + np.array([[0], [right], [down], [down + right]])
-    index = torch.from_numpy(corners).to(maps[0].device)
-    values = torch.stack([torch.take(each, index) for each in maps]).double().cpu().numpy()
+    if maps[0].is_cuda:
+        index = torch.from_numpy(corners).to(maps[0].device)
+        values = torch.stack([torch.take(each, index) for each in maps]).double().cpu().numpy()
+    else:  # plain numpy: torch's threads wait for each other on a busy machine
+        values = np.stack([each.numpy().reshape(-1).take(corners) for each in maps])
     weights = np.stack(((1 - du) * (1 - dv), du * (1 - dv), (1 - du) * dv, du * dv))
     return np.asarray((values * weights).sum(axis=1))

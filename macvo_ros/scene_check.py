@@ -132,11 +132,17 @@ def find_dissent(
     contrary = certain & (difference > _SLACK + 3.0 * np.hypot(sigma, depth_spread))
     doubtful = ~contrary & (difference > 2 * _SLACK + 3.0 * depth_spread) & (depth_spread < 2 * _CERTAIN)
     asked = contrary | doubtful
+    if _share(asked, certain) <= _MINORITY:  # whatever the looks say, it is too little for anything to follow
+        return Dissent(_share(contrary, certain), _STRIDE * np.argwhere(contrary)[:, ::-1].astype(np.float64))
     if asked.any():
         evident, refuted = _evident(images, _STRIDE * np.argwhere(asked)[:, ::-1], flow[asked], expected[asked])
         contrary[asked] = np.where(doubtful[asked], evident, ~refuted)
-    share = float(contrary.sum() / max((certain | contrary).sum(), _ENOUGH))
-    return Dissent(share, _STRIDE * np.argwhere(contrary)[:, ::-1].astype(np.float64))
+    return Dissent(_share(contrary, certain), _STRIDE * np.argwhere(contrary)[:, ::-1].astype(np.float64))
+
+
+def _share(contrary: npt.NDArray[np.bool_], certain: npt.NDArray[np.bool_]) -> float:
+    """The part of what speaks that contradicts."""
+    return float(contrary.sum() / max((certain | contrary).sum(), _ENOUGH))
 
 
 def unlike_share(

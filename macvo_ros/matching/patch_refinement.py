@@ -30,16 +30,17 @@ from typing import Any
 import cv2
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 Grey = npt.NDArray[np.uint8]
 
-_ITERATIONS = 5
+_ITERATIONS = 3
 _MAX_SHIFT = 1.0
 """A refinement further than this from the dense match is not one, pixels."""
-_CONVERGED = 5e-3
+_CONVERGED = 0.02
 """A step below this is the last one of a keypoint, pixels."""
 _READ_NOISE = 1.0
 _RIDGE = 1.0
@@ -90,17 +91,19 @@ def refine_matches(
 
     axes: 2 for flow; 1 for stereo, where dense is the horizontal displacement (minus the disparity).
     radius: of the patch, pixels, a multiple of stride; stride: between its samples (smooth the images above 1).
-    The patch is that of the nearest whole pixel; the plane leads from there to the keypoint.
+    The patch is that of the nearest whole pixel whose patch lies in the image; the plane leads from there to the
+    keypoint.
     """
+    radius = min(radius, (min(source.shape) - 3) // 2 // stride * stride)
     offsets, window = _patch(radius, stride)
-    whole = np.rint(pixel).astype(np.int64)
-    template = _window(source, whole, radius, stride)
-    gradients = [
-        0.5 * (_window(source, whole + step, radius, stride) - _window(source, whole - step, radius, stride))
-        for step in np.eye(2, dtype=np.int64)[:axes]
-    ]
-    basis = np.stack([*gradients, template - (template @ window)[:, None], np.ones_like(template)], axis=1)
-    weighted = basis * window  # (N, axes + 2, P)
+    margin = radius + 1
+    whole = np.clip(np.rint(pixel).astype(np.int64), margin, np.array(source.shape[::-1]) - 1 - margin)
+    template, gradients = _template(source, whole, radius, stride)
+    basis = np.empty((len(pixel), axes + 2, template.shape[1]), np.float32)
+    basis[:, :axes] = gradients[:, :axes]
+    basis[:, axes] = template - (template @ window)[:, None]
+    basis[:, axes + 1] = 1.0
+    weighted = basis * window
     normal = weighted @ basis.transpose(0, 2, 1)
     ridge = np.array([_RIDGE / len(offsets)] * axes + [1e-3, 0.0], np.float32)
     solver = np.linalg.inv(normal.astype(np.float64) + np.diag(ridge)).astype(np.float32)
@@ -162,10 +165,22 @@ def _likeness(a: Float32, b: Float32, window: Float32) -> Float64:
     return np.asarray((a * b) @ window / np.sqrt((a * a) @ window * ((b * b) @ window) + 1e-6), dtype=np.float64)
 
 
-def _window(image: npt.NDArray[Any], whole: Whole, radius: int, stride: int) -> Float32:
-    """(N, P) values of an (H, W) image around (N, 2) whole pixels; outside is the edge."""
-    index = _index(whole, np.arange(-radius, radius + 1, stride), *image.shape)
-    return np.asarray(image.reshape(-1).take(index), dtype=np.float32)
+def _template(image: npt.NDArray[Any], whole: Whole, radius: int, stride: int) -> tuple[Float32, Float32]:
+    """(N, P) values of an (H, W) image around (N, 2) whole pixels, and their (N, 2, P) gradients along u and v.
+
+    The pixels lie at least radius + 1 from the edge.
+    """
+    side = 2 * radius + 3
+    corner = whole - (radius + 1)
+    around = sliding_window_view(image, (side, side))[corner[:, 1], corner[:, 0]].astype(np.float32, copy=False)
+    middle, before, after = slice(1, -1, stride), slice(0, -2, stride), slice(2, None, stride)
+    count, samples = len(whole), (2 * (radius // stride) + 1) ** 2
+    gradients = np.empty((count, 2, samples), np.float32)
+    across = gradients.reshape(count, 2, 2 * (radius // stride) + 1, -1)
+    np.subtract(around[:, middle, after], around[:, middle, before], out=across[:, 0])
+    np.subtract(around[:, after, middle], around[:, before, middle], out=across[:, 1])
+    gradients *= np.float32(0.5)
+    return around[:, middle, middle].reshape(count, samples), gradients
 
 
 def _index(whole: Whole, side: Whole, height: int, width: int) -> Whole:

@@ -58,6 +58,8 @@ class ImageFeatures:
         self.half: Float32 = self.small.astype(np.float32)
         self.gradient_u: Float32 = cv2.Scharr(self.small, cv2.CV_32F, 1, 0, scale=1 / 32)
         self.gradient_v: Float32 = cv2.Scharr(self.small, cv2.CV_32F, 0, 1, scale=1 / 32)
+        self.layers: Float32 = cv2.merge((self.half, self.gradient_u, self.gradient_v))
+        """(2h, 2w, 3) these three, to be read at once."""
         self._texture: Float32 | None = None
         self._tensor: tuple[Float32, Float32, Float32] | None = None
         self._smooth: Float32 | None = None
@@ -171,17 +173,14 @@ def _features(
     out[:5] = source.texture()
 
     position = half_flow + _pixels(2 * rows, 2 * columns)
-    warped, warped_u, warped_v = (
-        cv2.remap(image, position, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-        for image in (target.half, target.gradient_u, target.gradient_v)
-    )
-    residual = warped - source.half
-    mean = _cells(residual, rows, columns)
+    residual = cv2.remap(target.layers, position, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    residual -= source.layers
+    mean = _cells(cv2.extractChannel(residual, 0), rows, columns)
     wide_mean = cv2.blur(mean, (5, 5))
-    noise = cv2.blur(_cells(residual * residual, rows, columns), (3, 3)) - cv2.blur(mean, (3, 3)) ** 2
-    warped_u -= source.gradient_u
-    warped_v -= source.gradient_v
-    change = _cells(warped_u * warped_u + warped_v * warped_v, rows, columns)
+    residual *= residual
+    square, square_u, square_v = cv2.split(_cells(residual, rows, columns))
+    noise = cv2.blur(square, (3, 3)) - cv2.blur(mean, (3, 3)) ** 2
+    change = square_u + square_v
     out[5] = _squash((mean - wide_mean) * np.float32(0.5))
     out[6] = np.float32(0.5) * np.log(np.maximum(noise, 0) + np.float32(0.1))
     out[7] = np.float32(0.5) * np.log(change + np.float32(0.05))

@@ -111,6 +111,7 @@ def _search() -> cv2.DISOpticalFlow:
     dis = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
     dis.setFinestScale(1)
     dis.setGradientDescentIterations(12)
+    dis.setVariationalRefinementIterations(2)
     return dis
 
 
@@ -200,7 +201,7 @@ class LiteMatcher:
         camera = side.frame.camera
         to_right = self._stereo_search.flow(side.left, side.right)
         evidence = stereo_features(side.left, side.right, to_right, camera)
-        return _stereo_match(to_right, self.variances(evidence[None])[0], side.left.patch_variance()[:1], camera)
+        return _stereo_match(to_right, self.variances(evidence), side.left.patch_variance()[:1], camera)
 
     def _match_temporal(self, earlier: _Side, now: _Side, prediction: Prediction | None) -> tuple[Float32, Float32]:
         """Flow (H / 2, W / 2, 2) from the earlier left image to the current one, and its (4, h, w) variances."""
@@ -213,7 +214,7 @@ class LiteMatcher:
             seed = seed_flow(camera, disparity, motion)
         flow = self._temporal_search.flow(earlier.left, now.left, seed)
         evidence = temporal_features(earlier.left, now.left, flow, disparity, camera, motion)
-        return flow, self.variances(evidence[None])[0]
+        return flow, self.variances(evidence)
 
     def images(self, frame: StereoFrame) -> tuple[ImageFeatures, ImageFeatures]:
         """Left and right image of a frame, kept while it is the reference or the current one."""
@@ -222,13 +223,14 @@ class LiteMatcher:
 
     @torch.inference_mode()
     def variances(self, evidence: Float32) -> Float32:
-        """(B, C, h, w) evidence to (B, 4, h, w) variances (`network.OUTPUTS`), pixels^2."""
+        """(C, h, w) evidence to (4, h, w) variances (`network.OUTPUTS`), pixels^2."""
         rows, columns = evidence.shape[-2:]
         even = evidence
         if rows % 2 or columns % 2:
-            even = np.pad(evidence, ((0, 0), (0, 0), (0, rows % 2), (0, columns % 2)), mode="edge")
-        log_sigma = self._network(torch.from_numpy(even).to(memory_format=torch.channels_last))
-        return np.asarray(torch.exp(2 * log_sigma)[:, :, :rows, :columns].contiguous().numpy())
+            even = np.pad(evidence, ((0, 0), (0, rows % 2), (0, columns % 2)), mode="edge")
+        # Channels last, as its convolutions want them; cv2.merge is three times as fast as torch at it.
+        log_sigma = self._network(torch.from_numpy(cv2.merge(list(even)))[None].permute(0, 3, 1, 2))
+        return np.asarray(torch.exp(2 * log_sigma)[0, :, :rows, :columns].contiguous().numpy())
 
     def _side(self, frame: StereoFrame) -> _Side:
         side = self._sides.get(id(frame))

@@ -31,6 +31,8 @@ Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
 _ITERATIONS = 5
+_CONVERGED = 0.01
+"""A step that moves no point farther than this is the last, pixels of the coarse image."""
 _POINTS = 600
 _SCALE_FLOOR = 0.15
 """Departures below this are not outliers, pixels of the coarse image."""
@@ -79,4 +81,6 @@ def fit_motion(camera: StereoCamera, disparity: Float32, flow: Float32, motion: 
         delta = np.linalg.solve(normal + _RIDGE * np.diag(np.diag(normal) + 1e-3), weighted @ residual)
         delta[3:] = np.clip(delta[3:], -0.2, 0.2)
         current_from_reference = transform(exp_so3(delta[3:]), delta[:3]) @ current_from_reference
+        if camera.fx * np.abs(delta @ jacobian).max() < _CONVERGED:
+            break
     return np.asarray(inverse(current_from_reference))
