@@ -43,6 +43,8 @@ _REJECT_CHI2_3 = 16.27
 """Its 99.9 % point: residuals beyond are not noise."""
 
 
+_NEAR, _SOLVED = 1e-3, 1e-6
+"""Relative gain of a step after which minimising ends: before outliers are rejected, and after."""
 _FLOOR = 1e-12
 """Relative floor of pivots and information, far below anything measurable."""
 
@@ -114,13 +116,14 @@ def solve_pose(
     iterations = 0
     if iterate:
         everything = np.ones(len(pairs))
-        rotation, translation, iterations = _minimise(pairs, rotation, translation, config, prior, everything)
+        rotation, translation, iterations = _minimise(pairs, rotation, translation, config, prior, everything, _NEAR)
     m2 = _squared(_whitener(pairs, rotation), pairs.reference - pairs.current @ rotation.T - translation)
     # The median tells the real scale of the residuals, whatever the outliers; never below what was promised.
     scale = max(1.0, float(np.median(m2)) / _MEDIAN_CHI2_3) if len(m2) else 1.0
     inlier = m2 <= _REJECT_CHI2_3 * scale
-    if iterate and not inlier.all() and inlier.sum() >= 3:
-        rotation, translation, second = _minimise(pairs, rotation, translation, config, prior, inlier.astype(float))
+    if iterate and inlier.sum() >= 3:
+        active = inlier.astype(float)
+        rotation, translation, second = _minimise(pairs, rotation, translation, config, prior, active, _SOLVED)
         iterations += second
     points = pairs.current @ rotation.T
     whitener = _whitener(pairs, rotation)
@@ -153,6 +156,7 @@ def _minimise(
     config: PoseConfig,
     prior: MotionPrior | None,
     active: Float64,
+    tolerance: float,
 ) -> tuple[Float64, Float64, int]:
     """Levenberg-Marquardt. Within a step the metric is that of its start, so old and new cost are comparable."""
     damping = 1e-6
@@ -193,7 +197,7 @@ def _minimise(
             break
         rotation, translation, offset = new_rotation, new_translation, new_offset
         damping = max(damping * 0.1, 1e-9)
-        if cost - new_cost <= 1e-9 * cost + 1e-12:
+        if cost - new_cost <= tolerance * cost + 1e-12:
             break
     return rotation, translation, iterations
 
