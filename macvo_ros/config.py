@@ -32,6 +32,13 @@ class ClassicConfig:
 
 
 @dataclass(frozen=True)
+class LiteConfig:
+    """Settings of the `lite` matcher."""
+
+    weights: str = setting("", "Network of your own, from macvo train lite (.safetensors); empty: the package's.")
+
+
+@dataclass(frozen=True)
 class FlowFormerConfig:
     """Settings of the `flowformer` matcher, the paper's network."""
 
@@ -145,6 +152,7 @@ class Config:
     )
     seed: int = setting(0, "Seed of everything random (the random selector).", low=0, high=2**31 - 1)
     classic: ClassicConfig = section(ClassicConfig)
+    lite: LiteConfig = section(LiteConfig)
     flowformer: FlowFormerConfig = section(FlowFormerConfig)
     keypoints: KeypointConfig = section(KeypointConfig)
     covariance: CovarianceConfig = section(CovarianceConfig)

@@ -86,6 +86,18 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
         load_network(tmp_path / "other.safetensors")
 
 
+def test_weights_of_ones_own_are_used(tmp_path: Path, crowd: RenderedSequence) -> None:
+    mine = load_network()
+    with torch.no_grad():
+        mine.out.bias += 1.0  # all sigmas e times as large
+    save_network(mine, tmp_path / "mine.safetensors", {})
+    own = make_matcher(load_config(assignments=["matcher=lite", f"lite.weights={tmp_path / 'mine.safetensors'}"]))
+    ratio = own.match(None, crowd[0]).disparity_var / LiteMatcher().match(None, crowd[0]).disparity_var
+    assert float(ratio.median()) == pytest.approx(np.exp(2.0), rel=0.01)
+    with pytest.raises(WeightsError, match="nowhere"):
+        make_matcher(load_config(assignments=["matcher=lite", "lite.weights=nowhere.safetensors"]))
+
+
 @pytest.mark.parametrize("camera", [SMALL, ODD])
 def test_matches_cover_the_image_whatever_its_size(camera: StereoCamera) -> None:
     sequence = RenderedSequence("room", 3, 3, camera=camera, texels=128)

@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -141,8 +142,9 @@ def make_matcher(config: Config) -> Matcher:
         return ClassicMatcher(config.classic)
     if name == "lite":
         from macvo_ros.matching.lite.matcher import LiteMatcher
+        from macvo_ros.matching.lite.network import WEIGHTS, load_network
 
-        return LiteMatcher()
+        return LiteMatcher(load_network(Path(config.lite.weights) if config.lite.weights else WEIGHTS))
     if name == "flowformer":
         from macvo_ros.matching.flowformer.choice import make_flowformer
 

@@ -87,7 +87,10 @@ def load_network(path: Path = WEIGHTS) -> LiteNetwork:
     tensors = {name: tensor.float() for name, tensor in read_tensors(path).items()}
     expected = {name: tensor.shape for name, tensor in network.state_dict().items()}
     if {name: tensor.shape for name, tensor in tensors.items()} != expected:
-        raise WeightsError(f"{path} does not hold the weights of this version's lite network; install the package anew")
+        raise WeightsError(
+            f"{path} does not hold the weights of this version's lite network; leave lite.weights empty, train anew "
+            "with macvo train lite, or install the package anew"
+        )
     network.load_state_dict(tensors)
     network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network
