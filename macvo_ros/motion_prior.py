@@ -33,18 +33,29 @@ _COAST = 5.0
 it may have moved meanwhile is the covariance's to say, which grows on."""
 
 
+_MISS_KEPT = 0.5
+"""Share of the squared error of earlier predictions that still counts after another one."""
+
+
 class ConstantVelocity:
-    """Predicts motions from the last measured velocity, with a covariance that grows with the time since then."""
+    """Predicts motions from the last measured velocity, with a covariance that grows with the time since then.
+
+    A prediction is trusted no more than those before it deserved: where stamps jitter, a velocity is the motion over
+    a wrong time, and the prediction is off by far more than any acceleration explains.
+    """
 
     def __init__(self, config: MotionPriorConfig, *, static: bool = False) -> None:
         """static: always predict that nothing moves (`pose.initial_motion: static`)."""
         self._config = config
         self._static = static
-        self._velocity: Float64 | None = None
+        self.reset()
 
     def reset(self) -> None:
         """Forget the velocity."""
-        self._velocity = None
+        self._velocity: Float64 | None = None
+        self._seconds = 0.0
+        self._missed = np.zeros(2)
+        self._missed_rate = np.zeros(2)
 
     @property
     def known(self) -> bool:
@@ -54,7 +65,19 @@ class ConstantVelocity:
     def observe(self, motion: Float64, seconds: float) -> None:
         """Take the velocity of a measured (4, 4) camera motion."""
         if seconds > 0:
+            self.compare(motion, seconds)
             self._velocity = np.concatenate((motion[:3, 3], log_so3(motion[:3, :3]))) / seconds
+            self._seconds = seconds
+
+    def compare(self, motion: Float64, seconds: float) -> None:
+        """Learn from a (4, 4) motion how wrong predictions may be, but no velocity: it may not be the camera's."""
+        if self._velocity is None or self._static or not seconds > 0:
+            return
+        mean = self.predict(seconds)
+        off = np.array([_norm(motion[:3, 3] - mean[:3, 3]), _norm(log_so3(motion[:3, :3] @ mean[:3, :3].T))])
+        rate = off / max(seconds, self._seconds)
+        self._missed = np.maximum(off, _MISS_KEPT**0.5 * self._missed)
+        self._missed_rate = np.maximum(rate, _MISS_KEPT**0.5 * self._missed_rate)
 
     def predict(self, seconds: float) -> Float64:
         """(4, 4) motion over `seconds` from the last observation; nobody keeps a velocity for longer than _COAST."""
@@ -66,6 +89,7 @@ class ConstantVelocity:
     def covariance(self, seconds: float, stale: float = 0.0) -> Float64:
         """(6, 6) of the prediction: sigma = min(a (t^2 / 2 + s t), v t), or the whole speed where none is known.
 
+        What the last predictions were off by is added, as an error of the stamp and as one of the velocity.
         stale: seconds s from the last observation to the start of the prediction, in which the velocity changed too.
         """
         c = self._config
@@ -79,6 +103,8 @@ class ConstantVelocity:
         elif self._static:
             linear += float(np.linalg.norm(self._velocity[:3])) * seconds
             angular += float(np.linalg.norm(self._velocity[3:])) * seconds
+        missed = np.hypot(self._missed, self._missed_rate * seconds)
+        linear, angular = math.hypot(linear, missed[0]), min(math.hypot(angular, missed[1]), math.pi)
         linear, angular = max(linear, 1e-3), max(angular, 1e-3)
         return np.diag([linear**2] * 3 + [angular**2] * 3)
 
@@ -91,3 +117,7 @@ class ConstantVelocity:
         c = self._config
         linear, angular = max(c.speed * seconds, 1e-3), max(min(c.angular_speed * seconds, math.pi), 1e-3)
         return MotionPrior(self.predict(seconds), np.diag([linear**-2] * 3 + [angular**-2] * 3))
+
+
+def _norm(vector: Float64) -> float:
+    return float(np.linalg.norm(vector))

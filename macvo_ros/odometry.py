@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.attempt import Attempt, Expectation, FramePair
-from macvo_ros.calibration_error import CalibrationField, RunningMean
+from macvo_ros.calibration_error import CalibrationField
 from macvo_ros.config import Config
 from macvo_ros.error_correlation import DisparitySensitivity, shared_frame_covariance
 from macvo_ros.estimate import Estimate, RelativeMotion
@@ -36,6 +36,7 @@ from macvo_ros.frame import StereoFrame
 from macvo_ros.frame_check import Trouble, find_trouble, grain
 from macvo_ros.matching.matcher import Match, Matcher, make_matcher
 from macvo_ros.motion_prior import ConstantVelocity
+from macvo_ros.row_habit import RowHabit
 from macvo_ros.scene_check import row_error, rows_left
 from macvo_ros.status import ROW_TROUBLE, Status
 from macvo_ros.trajectory import (
@@ -49,17 +50,16 @@ from macvo_ros.trajectory import (
     to_base,
 )
 from macvo_ros.two_frame import TwoFrameResult
+from macvo_ros.wariness import Wariness
 
 Float64 = npt.NDArray[np.float64]
 
-_CALIBRATION_MEMORY = 50
-"""Frames over which the measured error of the calibration is averaged."""
-_NOISY = 1.5
-"""Times the usual grain of the images: beyond, in the dark, rows are as noisy as everything and say nothing new."""
 _LEAST_CALIBRATION_ERROR = 0.02
 """Pixels. What rows do not show: no lens is known better, and no patch is matched without a bias of that size."""
-_ENOUGH_ROWS = 5
-"""Frames after which that is known well enough to notice a change."""
+_MISSED = 1.5
+"""Times the usual interval between frames: beyond, pairs were missed."""
+_SLOWER = 1.1
+"""The usual interval is the shortest of late; it grows by so much a frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,16 +114,20 @@ class StereoOdometry:
         self._last: _Last | None = None
         self._start = PoseWithCovariance(np.eye(4), symmetric_positive(np.zeros((6, 6))))
         self._tracked = 0
-        self._grain = RunningMean(_CALIBRATION_MEMORY)
         self._field: CalibrationField | None = None
-        self._epipolar = RunningMean(_CALIBRATION_MEMORY)
+        self._rows = RowHabit()
+        self._wariness = Wariness()
+        self._interval = 0.0
+        self._kept = 0
+        self._velocity_from = 0
 
     def reset(self, pose: Float64 | None = None, covariance: Float64 | None = None) -> None:
         """Forget everything and continue from `pose` (4, 4) of the base in odom with `covariance` (6, 6)."""
         self.matcher.reset()
         self._velocity.reset()
         self._reference = self._last = None
-        self._epipolar = RunningMean(_CALIBRATION_MEMORY)
+        self._wariness = Wariness()
+        self._rows.forget()
         self._start = PoseWithCovariance(
             np.eye(4) if pose is None else np.array(pose, dtype=np.float64),
             symmetric_positive(np.zeros((6, 6)) if covariance is None else np.asarray(covariance, dtype=np.float64)),
@@ -150,6 +154,8 @@ class StereoOdometry:
             return self._begin(frame, trouble)
         gap = _seconds(reference.frame, frame)
         since_last = _seconds(self._last.frame, frame)
+        interval = self._interval
+        self._interval = min(since_last, _SLOWER * interval) if interval else since_last
         if trouble is not None:
             return self._lost(frame, trouble.reason, Status.DEGRADED if trouble.frozen else Status.LOST)
         if frame.camera != reference.frame.camera:
@@ -165,23 +171,29 @@ class StereoOdometry:
             self.matcher,
             self._calibration(),
             Expectation(
-                self._velocity.prior(gap, self._stale()),
+                self._velocity.prior(gap, self._stale(reference.frame)),
                 self._velocity.unknown(gap),
                 predictable=self._velocity.known and self._last.status is not Status.LOST,
                 bridged=self._last.status is Status.LOST,
+                looks=self._out_of_the_ordinary(gap, since_last, interval),
+                wary=self._wariness.active,
             ),
         )
+        self._wariness.update(contested=attempt.contested, lost=attempt.status is Status.LOST)
         noise = grain(frame.left)
-        if rows_left(attempt.match, frame.camera, self._usual_rows(noise)):
+        if rows_left(attempt.match, frame.camera, self._rows.usual(noise)):
             # Its disparities are no measurement: the reference is kept, and nothing is learned from them.
             return replace(self._lost(frame, ROW_TROUBLE, Status.LOST), match=attempt.match, timings=attempt.timings)
         if attempt.result is None or attempt.status is Status.LOST:
+            if attempt.result is not None and attempt.jumps:
+                self._velocity.compare(attempt.result.relative.motion, gap)
             estimate = self._lost(frame, attempt.reason, Status.LOST)
             measured = reference.measured or _Measured(reference.place, reference.frame)
             self._refer_to(frame, attempt.match, self._last.place, status=Status.LOST, measured=measured)
             return replace(estimate, match=attempt.match, timings=attempt.timings)
         self._tracked = frame.stamp
-        self._learn_rows(attempt.match, noise)
+        if attempt.status is Status.TRACKING:
+            self._rows.learn(attempt.match, noise)
         return self._found(frame, attempt, attempt.result, reference, self._last, since_last)
 
     def _begin(self, frame: StereoFrame, trouble: Trouble | None) -> Estimate:
@@ -201,8 +213,8 @@ class StereoOdometry:
         self.matcher.reset()
         match = self.matcher.match(None, frame)
         self._refer_to(frame, match, self._last.place)
-        self._epipolar = RunningMean(_CALIBRATION_MEMORY)
-        self._learn_rows(match, grain(frame.left))
+        self._rows.forget()
+        self._rows.learn(match, grain(frame.left))
         self._velocity.reset()
         self._tracked = frame.stamp
         return replace(estimate, match=match)
@@ -219,13 +231,14 @@ class StereoOdometry:
         """Track the following frames against this one; measured: see `_Reference`."""
         self._reference = _Reference(frame, match, place, arrival, measured)
         self._last = _Last(frame, place, RelativeMotion(np.eye(4), np.zeros((6, 6))), status)
+        self._kept = 0
         if self._field is None or self._field.camera != frame.camera:
             # Another camera has another calibration: what the pose owes to the old one becomes random error.
             old = place.total(self._constants()) if self._field is not None else place.covariance
             self._reference = replace(self._reference, place=PoseWithCovariance(place.pose, old), arrival=None)
             self._field = CalibrationField.of(frame.camera)
-            self._epipolar = RunningMean(_CALIBRATION_MEMORY)
-            self._learn_rows(match, grain(frame.left))
+            self._rows.forget()
+            self._rows.learn(match, grain(frame.left))
 
     def _lost(self, frame: StereoFrame, reason: str, status: Status) -> Estimate:
         """Predict. The whole stretch since the last measurement is one unknown motion: errors do not average out."""
@@ -234,7 +247,7 @@ class StereoOdometry:
         since_last = _seconds(self._last.frame, frame)
         measured = self._reference.measured or _Measured(self._reference.place, self._reference.frame)
         place = extend(measured.place, to_base(self._predicted(measured.frame, frame), self.base_from_camera))
-        predicted = self._predicted(self._reference.frame, frame, self._stale())
+        predicted = self._predicted(self._reference.frame, frame)
         relative = between(self._last.motion, predicted)
         self._last = _Last(frame, place, predicted, Status.LOST)
         return Estimate(
@@ -248,16 +261,26 @@ class StereoOdometry:
             elapsed=since_last,
         )
 
-    def _predicted(self, earlier: StereoFrame, later: StereoFrame, stale: float = 0.0) -> RelativeMotion:
-        """What the camera is thought to have done between two frames; stale: see `ConstantVelocity.covariance`."""
+    def _predicted(self, earlier: StereoFrame, later: StereoFrame) -> RelativeMotion:
+        """What the camera is thought to have done between two frames."""
         seconds = _seconds(earlier, later)
-        return RelativeMotion(self._velocity.predict(seconds), self._velocity.covariance(seconds, stale))
+        return RelativeMotion(self._velocity.predict(seconds), self._velocity.covariance(seconds, self._stale(earlier)))
 
-    def _stale(self) -> float:
-        """Seconds from the last measured motion to the reference."""
-        assert self._reference is not None
-        measured = self._reference.measured
-        return 0.0 if measured is None else _seconds(measured.frame, self._reference.frame)
+    def _stale(self, frame: StereoFrame) -> float:
+        """Seconds from the last believed velocity to a frame."""
+        return max(0.0, (frame.stamp - self._velocity_from) * 1e-9) if self._velocity.known else 0.0
+
+    def _out_of_the_ordinary(self, gap: float, since_last: float, interval: float) -> bool:
+        """Whether a motion from the reference, `gap` seconds ago, is more than the next of many small steps.
+
+        So it is at the start, after lost frames and missed pairs; and while the camera stands, now and then.
+        """
+        assert self._last is not None
+        if not self._velocity.known or since_last > _MISSED * max(interval, 1e-3):
+            return True
+        if self._last.status is Status.LOST:
+            return gap > _MISSED * since_last
+        return self._kept > 0 and self._kept & (self._kept - 1) == 0
 
     def _found(
         self,
@@ -280,7 +303,9 @@ class StereoOdometry:
         constant = result.calibration @ self._constants() @ result.calibration.T
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
         relative = whole if last.frame is reference.frame else between(last.motion, whole)
-        self._velocity.observe(whole.motion, _seconds(reference.frame, frame))
+        if not (attempt.contested or self._wariness.active):
+            self._velocity.observe(whole.motion, _seconds(reference.frame, frame))
+            self._velocity_from = frame.stamp
         inlier = result.solution.inlier
         moved = float(np.median(np.linalg.norm(result.flow[inlier], axis=1)))
         if moved >= self.config.reference.min_flow:
@@ -288,6 +313,7 @@ class StereoOdometry:
             self._refer_to(frame, attempt.match, place, arrival)
         else:
             self._last = _Last(frame, place, whole, attempt.status)
+            self._kept += 1
         return Estimate(
             frame,
             attempt.status,
@@ -303,23 +329,13 @@ class StereoOdometry:
             timings=attempt.timings,
         )
 
-    def _learn_rows(self, match: Match, noise: float) -> None:
-        if match.epipolar_var > 0:
-            self._epipolar.add(match.epipolar_var)
-            self._grain.add(noise)
-
-    def _usual_rows(self, noise: float) -> float | None:
-        """How far rows are usually left, if that is known and can be expected of an image so noisy (`grain`)."""
-        known = self._epipolar.count >= _ENOUGH_ROWS and noise <= _NOISY * max(self._grain.mean, 1.0)
-        return self._epipolar.mean if known else None
-
     def _calibration(self) -> CalibrationField:
         assert self._field is not None
         return self._field
 
     def _constants(self) -> Float64:
         """Covariance of the calibration's unknown constants, as measured so far."""
-        return (self._epipolar.mean + _LEAST_CALIBRATION_ERROR**2) * self._calibration().covariance
+        return (self._rows.variance + _LEAST_CALIBRATION_ERROR**2) * self._calibration().covariance
 
 
 def _seconds(earlier: StereoFrame, later: StereoFrame) -> float:

@@ -32,9 +32,11 @@ from macvo_ros.camera import StereoCamera
 from macvo_ros.config import Config
 from macvo_ros.covariance import depth_from_disparity, point_covariance, rays
 from macvo_ros.frame import Image
+from macvo_ros.interpolation import bilinear
 from macvo_ros.matching.matcher import Match, look_up
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.pose_solver import PointPairs, solve_pose
+from macvo_ros.two_frame import TwoFrameResult
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -43,6 +45,8 @@ _ROW_LIMIT = 1.0
 """Pixels by which stereo matches may leave their rows on average (in images up to 1000 wide, in proportion beyond)."""
 _ROWS_UNUSUAL, _ROWS_NOISE, _ROWS_SPREAD = 3.0, 0.15, 0.64
 """Times the usual error of rows, pixels (as above), sigmas of a good match: below, a change is no sign of anything."""
+_SPREAD_UNUSUAL = 2.0
+"""Times the usual sigma of a good match. Sound frames reach 1.6; with a right image a frame late, most are beyond."""
 _CERTAIN = 1.0
 """Standard deviation of a match below which a pixel has a say, pixels."""
 _SLACK = 1.0
@@ -54,6 +58,9 @@ _MINORITY = 0.1
 _MAJORITY = 0.5
 """Share of the dissenters that must agree with each other."""
 _AGREED_CHI2 = 6.0
+_GRID = (8, 4)
+_RIVALS, _RIVAL_SHARE, _RIVAL_CHI2 = 8, 0.125, 3.0
+"""Keypoints against the motion that must agree with each other, least number and share of all; their residuals."""
 _BLUR = 1.5
 """Sigma, pixels, of what is smoothed away before looks are compared: noise, and what a match may be off by."""
 _PATCH, _TEXTURE, _ALIKE, _UNLIKE = 4, 4.0, 0.8, 0.3
@@ -75,20 +82,38 @@ def row_error(match: Match, camera: StereoCamera) -> float:
     return math.sqrt(max(match.epipolar_var, 0.0)) / (_ROW_LIMIT * max(1.0, camera.width / 1000))
 
 
-def rows_left(match: Match, camera: StereoCamera, usual: float | None) -> bool:
+@dataclass(frozen=True)
+class Rows:
+    """How well stereo matches of a camera usually keep their rows.
+
+    variance: mean of `Match.epipolar_var`, pixels^2; spread: mean of `stereo_spread`, pixels.
+    """
+
+    variance: float
+    spread: float
+
+
+def stereo_spread(match: Match) -> float:
+    """Standard deviation, pixels, that the best fifth of the stereo matches may have."""
+    return math.sqrt(float(np.quantile(match.disparity_var[::_STRIDE, ::_STRIDE].numpy(force=True), 0.2)))
+
+
+def rows_left(match: Match, camera: StereoCamera, usual: Rows | None) -> bool:
     """Whether stereo matches leave their rows more than is tolerable, or far more than these cameras usually do.
 
-    usual: mean of `Match.epipolar_var` so far, pixels^2; None: not known. What a calibration leaves of it is alike in
-    every frame; a right image of another moment adds what moved meanwhile. In rendered scenes the root of it stays
-    within a factor of two of its mean, and a right image a frame late has four to a hundred times as much.
+    usual: None where not known. What a calibration leaves of it is alike in every frame; a right image of another
+    moment adds what moved meanwhile. In rendered scenes the root of it stays within a factor of two of its mean, and a
+    right image a frame late has four to a hundred times as much.
     """
     error = row_error(match, camera)
     if usual is None or error > 1.0:
         return error > 1.0
     # In the dark rows are as noisy as everything: what the best fifth of the matches may be off by is the measure.
-    spread = math.sqrt(float(np.quantile(match.disparity_var[::_STRIDE, ::_STRIDE].numpy(force=True), 0.2)))
-    noise = max(_ROWS_NOISE * max(1.0, camera.width / 1000), _ROWS_SPREAD * spread)
-    unusual = max(noise, _ROWS_UNUSUAL * math.sqrt(max(usual, 0.0)))
+    # But where that has doubled itself, in an image no noisier than usual, it is no excuse: the right image is wrong.
+    noise, spread = _ROWS_NOISE * max(1.0, camera.width / 1000), stereo_spread(match)
+    if spread <= _SPREAD_UNUSUAL * usual.spread:
+        noise = max(noise, _ROWS_SPREAD * spread)
+    unusual = max(noise, _ROWS_UNUSUAL * math.sqrt(max(usual.variance, 0.0)))
     return math.sqrt(max(match.epipolar_var, 0.0)) > unusual
 
 
@@ -228,6 +253,44 @@ def other_motion(
     solution = solve_pose(pairs, seed, config.pose)
     agree = int(solution.inlier.sum()) >= max(config.pose.min_points, _MAJORITY * len(dissent.pixel))
     return solution.motion if agree and solution.chi2 < _AGREED_CHI2 else None
+
+
+def rival_motion(
+    config: Config, camera: StereoCamera, reference: Match, result: TwoFrameResult, seed: Float64
+) -> Float64 | None:
+    """(4, 4) motion on which most of the keypoints agree that were rejected, if they are many. Solved from `seed`.
+
+    Keypoints are matched far more finely than the rest of the image, so they tell two motions apart that differ by a
+    fraction of a pixel. In rendered scenes one sound frame in 5000 has such rivals, unless people walk by.
+    """
+    against = ~result.solution.inlier
+    enough = max(_RIVALS, _RIVAL_SHARE * len(against))
+    if against.sum() < enough:
+        return None
+    pixel = (result.landmarks.pixel - result.flow)[against]
+    points, current_cov = result.landmarks.point[against], result.landmarks.covariance[against]
+    disparity, disparity_var = bilinear((reference.disparity, reference.disparity_var), pixel)
+    near = disparity - camera.disparity_offset > config.keypoints.min_disparity
+    if near.sum() < enough:
+        return None
+    depth, depth_var = depth_from_disparity(camera, disparity[near], disparity_var[near])
+    exact = np.zeros((len(depth), 2))
+    pairs = PointPairs(
+        rays(camera, pixel[near]) * depth[:, None],
+        point_covariance(camera, pixel[near], exact, depth, depth_var),
+        points[near],
+        current_cov[near],
+    )
+    solution = solve_pose(pairs, seed, config.pose)
+    agree = int(solution.inlier.sum()) >= max(enough, _MAJORITY * len(depth))
+    return solution.motion if agree and solution.chi2 < _RIVAL_CHI2 else None
+
+
+def coverage(camera: StereoCamera, pixel: Float64) -> float:
+    """The part (0 to 1) of the cells of a coarse grid over the image in which there is one of the (N, 2) pixels."""
+    columns, rows = _GRID
+    cell = np.clip(pixel / (camera.width, camera.height), 0.0, 0.999) * _GRID
+    return len(np.unique(cell.astype(np.int64) @ np.array([1, columns]))) / (columns * rows)
 
 
 def _every_nth_pixel(camera: StereoCamera) -> StereoCamera:

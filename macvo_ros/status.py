@@ -45,8 +45,13 @@ _DISSENT_LOST = 0.4
 _CONTESTED_LOST = 0.2
 _DISSENT_ODD = 0.25
 _DISSENT_DOUBTED = 0.1
-_UNLIKE_LOST = 0.06
-"""Sound frames of rendered scenes have at most 0.03, mostly 0."""
+_UNLIKE_JUMP, _UNLIKE_GAP = 0.06, 0.2
+"""Shares of the image beyond which a motion is not believed that contradicts its prediction, or bridges a gap. Sound
+frames of rendered scenes mostly have 0, at most 0.03 in 98 %; streets at two metres a frame reach 0.2."""
+_DISSENT_WARY, _UNLIKE_WARY = 0.03, 0.04
+"""The same limits while two motions were to be seen just now (`wariness.py`)."""
+_COVERED = 0.65
+"""Coverage by keypoints from which a motion is that of the world: half an image reaches 0.6."""
 
 ROW_TROUBLE = (
     "stereo matches leave their rows: left and right were not taken at the same moment, or the calibration is wrong"
@@ -54,15 +59,31 @@ ROW_TROUBLE = (
 
 
 def errors_are_shared(
-    inliers: int, keypoints: int, min_points: int, chi2: float, dissent: float, *, bridged: bool
+    inliers: int, keypoints: int, min_points: int, chi2: float, dissent: float, unlike: float = 0.0, *, bridged: bool
 ) -> bool:
     """Whether the keypoints' errors must be feared to be alike, so that many of them are worth no more than a few.
 
-    So it is where residuals are too large to be noise, where only a minority agrees or much of the image dissents, or
-    where few agree after a gap (bridged), over which everything changed its looks.
+    So it is where residuals are too large to be noise, where only a minority agrees or much of the image dissents or
+    looks otherwise than it should, or where few agree after a gap (bridged), over which everything changed its looks.
     """
-    doubt = chi2 > _CHI2_LIMIT or inliers < _INLIER_LIMIT * keypoints or dissent > _DISSENT_DOUBTED
+    doubt = chi2 > _CHI2_LIMIT or inliers < _INLIER_LIMIT * keypoints
+    doubt = doubt or dissent > _DISSENT_DOUBTED or looks_wrong(unlike)
     return doubt or (bridged and inliers < 2 * min_points)
+
+
+def looks_wrong(unlike: float) -> bool:
+    """Whether more of the image looks otherwise than it would after a motion (`unlike`, a share) than is ordinary."""
+    return unlike > _UNLIKE_JUMP
+
+
+def is_contested(dissent: float, unlike: float, coverage: float, *, two_motions: bool, jumps: bool) -> bool:
+    """Whether so much of the image speaks against a motion that something else may have been taken for the world.
+
+    coverage: the part of the image over which the keypoints are spread that agree (`scene_check.coverage`). What they
+    have nearly all of is the world, whatever passes before it.
+    """
+    against = two_motions or dissent > _DISSENT_LOST or unlike > (_UNLIKE_JUMP if jumps else _UNLIKE_GAP)
+    return against and coverage < _COVERED
 
 
 def judge(
@@ -76,12 +97,16 @@ def judge(
     dissent: float = 0.0,
     two_motions: bool = False,
     unlike: float = 0.0,
+    jumps: bool = False,
+    wary: bool = False,
+    coverage: float = 1.0,
 ) -> tuple[Status, str]:
     """Whether a measured motion rests on enough evidence, and a sentence if it does not.
 
     prior_share: part of the information in the weakest direction that came from the prediction; chi2: mean squared
-    residual per degree of freedom; row_error, dissent, two_motions: see `scene_check.py`; unlike: the same for a motion
-    that contradicts its prediction (0 for others).
+    residual per degree of freedom; row_error, dissent, two_motions, unlike: see `scene_check.py` (unlike: 0 where not
+    asked for); jumps: the motion contradicts its prediction; wary: two motions were to be seen just now; coverage: see
+    `is_contested`.
     """
     if row_error > 1.0:
         return Status.LOST, ROW_TROUBLE
@@ -90,8 +115,15 @@ def judge(
             Status.LOST,
             f"{dissent:.0%} of the image moves otherwise than the keypoints: which is the world?",
         )
-    if unlike > _UNLIKE_LOST:
+    if jumps and unlike > _UNLIKE_JUMP:
         return Status.LOST, f"the motion jumps, and {unlike:.0%} of the image does not look as it would after it"
+    if unlike > _UNLIKE_GAP:
+        return Status.LOST, f"after the gap {unlike:.0%} of the image does not look as the motion would have it"
+    doubtful = dissent > _DISSENT_WARY or unlike > _UNLIKE_WARY
+    if wary and coverage < _COVERED and doubtful and not two_motions:
+        return Status.LOST, (
+            f"two motions were to be seen just now, and {max(dissent, unlike):.0%} of the image still contradicts"
+        )
     if inliers < 2 * min_points and inliers < _INLIER_LIMIT * keypoints:
         # A minority of a few: in faults staged on rendered scenes these were coincidences more often than motions.
         return Status.LOST, f"only {inliers} of {keypoints} keypoints agree on a motion"
@@ -109,6 +141,8 @@ def judge(
         )
     if dissent > _DISSENT_ODD:
         return Status.DEGRADED, f"{dissent:.0%} of the image does not follow the motion: moving objects or bad matches"
+    if looks_wrong(unlike):
+        return Status.DEGRADED, f"{unlike:.0%} of the image does not look as the motion would have it"
     if row_error > _ROW_LIMIT:
         return Status.DEGRADED, "stereo matches leave their rows: calibration or synchronization of the cameras is poor"
     if chi2 > _CHI2_LIMIT:

@@ -16,6 +16,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import cv2
 import numpy as np
 import pytest
@@ -23,10 +26,21 @@ import torch
 
 from macvo_ros.camera import StereoCamera
 from macvo_ros.config import Config
-from macvo_ros.matching.matcher import Match
+from macvo_ros.covariance import depth_from_disparity, point_covariance, rays
+from macvo_ros.estimate import Landmarks
+from macvo_ros.matching.matcher import Match, look_up
 from macvo_ros.matching.rigid_flow import rigid_flow
-from macvo_ros.scene_check import Dissent, find_dissent, other_motion, row_error, unlike_share
+from macvo_ros.scene_check import (
+    Dissent,
+    coverage,
+    find_dissent,
+    other_motion,
+    rival_motion,
+    row_error,
+    unlike_share,
+)
 from macvo_ros.se3 import exp_so3, transform
+from macvo_ros.two_frame import TwoFrameResult
 
 CAMERA = StereoCamera(200.0, 200.0, 159.5, 99.5, 0.12, 320, 200)
 MOTION = transform(exp_so3(np.array([0.01, -0.02, 0.005])), np.array([0.05, 0.01, 0.08]))
@@ -91,6 +105,48 @@ def test_little_dissent_is_ordinary():
     assert 0.0 < dissent.share < 0.1
     assert other_motion(Config(), CAMERA, before, after, MOTION, dissent) is None
     assert other_motion(Config(), CAMERA, before, after, MOTION, Dissent(0.9, np.empty((0, 2)))) is None
+
+
+def keypoints(still: float, matched: Match) -> TwoFrameResult:
+    """48 keypoints spread over the image, of which those in the left `still` part moved with the camera and won."""
+    u, v = np.meshgrid(np.linspace(20, 300, 8), np.linspace(20, 180, 6))
+    pixel = np.column_stack((u.ravel(), v.ravel()))
+    inlier = pixel[:, 0] < 320 * still
+    found = look_up(pixel, matches(still=still)[0], matched)
+    depth, depth_var = depth_from_disparity(CAMERA, found.matched_disparity, found.matched_disparity_var)
+    where = pixel + found.flow
+    landmarks = Landmarks(
+        where,
+        rays(CAMERA, where) * depth[:, None],
+        point_covariance(CAMERA, where, found.flow_var, depth, depth_var),
+        np.full(48, 0.1),
+        inlier.astype(float),
+        inlier,
+    )
+    solution = SimpleNamespace(inlier=inlier)
+    return cast(TwoFrameResult, SimpleNamespace(solution=solution, landmarks=landmarks, flow=found.flow))
+
+
+def test_rejected_keypoints_name_the_motion_they_agree_on():
+    before, after = matches(still=0.6)
+    rival = rival_motion(Config(), CAMERA, before, keypoints(0.6, after), STILL)
+    assert rival is not None
+    np.testing.assert_allclose(rival[:3, 3], MOTION[:3, 3], atol=0.05)
+
+
+def test_a_few_rejected_keypoints_or_a_crowd_of_them_are_no_rivals():
+    before, after = matches(still=0.95)
+    assert rival_motion(Config(), CAMERA, before, keypoints(0.95, after), STILL) is None
+    before, wild = matches(still=0.6, wild=0.4)
+    assert rival_motion(Config(), CAMERA, before, keypoints(0.6, wild), STILL) is None
+
+
+def test_coverage_is_the_part_of_the_image_with_keypoints():
+    pixel = np.random.default_rng(0).uniform(0, 1, (400, 2)) * (320, 200)
+    assert coverage(CAMERA, pixel) == 1.0
+    assert coverage(CAMERA, pixel * (0.5, 1.0)) == 0.5
+    assert coverage(CAMERA, np.array([[-5.0, 3.0], [500.0, 900.0]])) == 2 / 32
+    assert coverage(CAMERA, np.empty((0, 2))) == 0.0
 
 
 def test_what_is_uncertain_has_no_say():
