@@ -38,6 +38,9 @@ from macvo_ros.pose_solver import PoseSolution
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
+_ENOUGH = 3
+"""Points of a part of the image whose sum says something."""
+
 
 @dataclass(frozen=True)
 class ErrorCorrelation:
@@ -116,6 +119,29 @@ def error_sources(
         current_disparity=DisparitySensitivity(current, current_pixel),
         flow=(u, v),
     )
+
+
+def pattern_excess(
+    residual: Float64, pixel: Float64, size: tuple[int, int], correlation: ErrorCorrelation, parts: int = 4
+) -> float:
+    """How much more than the model explains the residuals of a part of the image are alike; about 1 if it is right.
+
+    residual: (N, 3) in sigmas, of points that agree, at (N, 2) pixels of an image of `size` (width, height), which is
+    looked at in parts x parts parts. The squared sum of the residuals of a part should be the sum of the kernel over
+    it. More of it is an error that reaches across the image: a calibration that is off, blur that changes, a large
+    object that moves slowly. Six unknowns have been fitted to it, so what is seen is the part of it that does not look
+    like a motion; the part that does is taken to be as much larger than promised. Of the three components the worst.
+    """
+    cell = (pixel * (parts / np.array(size))).astype(np.int64).clip(0, parts - 1) @ np.array([1, parts])
+    member = (cell == np.arange(parts * parts)[:, None]).astype(np.float64)
+    member = member[member.sum(axis=1) >= _ENOUGH]
+    if len(member) <= 4:
+        return 1.0
+    kernel = correlation.kernel(pixel, pixel)
+    np.fill_diagonal(kernel, 1.0)
+    expected = float(((member @ kernel) * member).sum())
+    squares = ((member @ residual) ** 2).sum(axis=0)
+    return float(squares.max()) / expected * len(member) / (len(member) - 2)
 
 
 def shared_frame_covariance(

@@ -54,8 +54,6 @@ from macvo_ros.wariness import Wariness
 
 Float64 = npt.NDArray[np.float64]
 
-_LEAST_CALIBRATION_ERROR = 0.02
-"""Pixels. What rows do not show: no lens is known better, and no patch is matched without a bias of that size."""
 _MISSED = 1.5
 """Times the usual interval between frames: beyond, pairs were missed."""
 _SLOWER = 1.1
@@ -300,6 +298,7 @@ class StereoOdometry:
             cross += shared_frame_covariance(reference.arrival, departure, self.matcher.disparity_correlation)
         place = extend(reference.place, in_base, cross, jacobian @ result.calibration, measured=True)
 
+        self._rows.learn_pattern(result.pattern)
         constant = result.calibration @ self._constants() @ result.calibration.T
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
         relative = whole if last.frame is reference.frame else between(last.motion, whole)
@@ -335,7 +334,7 @@ class StereoOdometry:
 
     def _constants(self) -> Float64:
         """Covariance of the calibration's unknown constants, as measured so far."""
-        return (self._rows.variance + _LEAST_CALIBRATION_ERROR**2) * self._calibration().covariance
+        return self._rows.calibration_variance * self._calibration().covariance
 
 
 def _seconds(earlier: StereoFrame, later: StereoFrame) -> float:

@@ -82,6 +82,7 @@ class PoseSolution:
     gain: (N, 6, 3): error of the motion [dt, dtheta] = sum_i gain_i @ (error of p_i - T q_i); zero for rejected points.
     information: (6, 6) of the points and the prior.
     weight: (N,) robust weight, 0 for rejected points; inlier: (N,) the others.
+    residual: (N, 3) of p_i - T q_i in sigmas: across, across given the first, and along the line of sight given both.
     chi2: mean squared residual of the inliers per degree of freedom.
     """
 
@@ -90,6 +91,7 @@ class PoseSolution:
     information: Float64
     weight: Float64
     inlier: npt.NDArray[np.bool_]
+    residual: Float64
     chi2: float
     iterations: int
 
@@ -127,7 +129,8 @@ def solve_pose(
         iterations += second
     points = pairs.current @ rotation.T
     whitener = _whitener(pairs, rotation)
-    m2 = _squared(whitener, pairs.reference - points - translation)
+    residual = (whitener @ (pairs.reference - points - translation)[:, :, None])[:, :, 0]
+    m2 = np.einsum("ni,ni->n", residual, residual)
     weight = _huber_weight(m2, config.kernel) * inlier
     jacobian = whitener @ _jacobian(points)
     weighted = weight[:, None, None] * jacobian
@@ -144,6 +147,7 @@ def solve_pose(
         information=information,
         weight=weight,
         inlier=inlier,
+        residual=residual,
         chi2=float(m2[inlier].sum()) / freedom,
         iterations=iterations,
     )

@@ -14,7 +14,8 @@
 
 """How well the stereo matches of a pair of cameras usually keep their rows: what the calibration is off by.
 
-It goes into every covariance, and a sudden change of it tells that left and right are not of the same moment.
+Along the rows, where depth is measured, an error does not show so plainly, but residuals of neighbours grow alike. It
+goes into every covariance, and a sudden change of it tells that left and right are not of the same moment.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _ENOUGH = 5
 """Frames after which it is known well enough to notice a change."""
 _CHANGE = 4.0
 """Times its mean, at most, that a frame's row variance counts in it: a fault must not become usual while it lasts."""
+_LEAST = 0.02
+"""Pixels. What rows do not show: no lens is known better, and no patch is matched without a bias of that size."""
 _NOISY = 1.5
 """Times the usual grain of the images: beyond, in the dark, rows are as noisy as everything and say nothing new."""
 
@@ -42,7 +45,11 @@ class RowHabit:
 
     def forget(self) -> None:
         """The cameras are others now."""
-        self._variance, self._spread = RunningMean(_MEMORY), RunningMean(_MEMORY)
+        self._variance, self._spread, self._pattern = (RunningMean(_MEMORY) for _ in range(3))
+
+    def learn_pattern(self, excess: float) -> None:
+        """Take in how much more alike than promised a frame's residuals are (`error_correlation.pattern_excess`)."""
+        self._pattern.add(max(1.0, excess))
 
     def learn(self, match: Match, grain: float) -> None:
         """Take in a frame; grain: of its left image (`frame_check.grain`), grey levels."""
@@ -56,6 +63,11 @@ class RowHabit:
     def variance(self) -> float:
         """Mean of `Match.epipolar_var` so far, pixels^2."""
         return self._variance.mean
+
+    @property
+    def calibration_variance(self) -> float:
+        """Of the calibration's errors, pixels^2: that of rows, and what they do not show."""
+        return self._variance.mean + _LEAST**2 * max(1.0, self._pattern.mean)
 
     def usual(self, grain: float) -> Rows | None:
         """How rows are usually kept, if that is known and can be expected of an image with so much grain."""

@@ -26,7 +26,7 @@ import torch
 from macvo_ros.calibration_error import CalibrationField
 from macvo_ros.config import Config
 from macvo_ros.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance, rays
-from macvo_ros.error_correlation import ErrorSources, error_sources
+from macvo_ros.error_correlation import ErrorSources, error_sources, pattern_excess
 from macvo_ros.estimate import Landmarks, RelativeMotion
 from macvo_ros.frame import StereoFrame
 from macvo_ros.keypoints import select_keypoints
@@ -43,6 +43,7 @@ class TwoFrameResult:
     relative: motion of the current left camera in the reference one; its covariance is that of the matches alone.
     calibration: (6, 3 K) its sensitivity to the knots of the calibration's error (`calibration_error.py`).
     flow: (N, 2) pixels, of the keypoints.
+    pattern: how much more alike than promised the residuals of neighbours are (`error_correlation.pattern_excess`).
     prior_share: the part of the motion's information, in its weakest direction, that came from the prior (0 to 1).
     """
 
@@ -52,6 +53,7 @@ class TwoFrameResult:
     landmarks: Landmarks
     sources: ErrorSources
     flow: Float64
+    pattern: float
     prior_share: float
     timings: dict[str, float]
 
@@ -134,9 +136,14 @@ def two_frame_motion(
     real = PointPairs(pairs.reference, reference_cov, current_points, current_cov)
     covariance = solution.covariance(real) + sources.excess(matcher.disparity_correlation, matcher.flow_correlation)
     from_prior: Float64 = np.zeros((6, 6))
+    pattern = 1.0
     if metric:
-        # Residuals larger than promised: the promise is scaled to them. (Smaller ones are luck or correlation.)
-        covariance *= max(1.0, solution.chi2)
+        # Residuals larger than promised, or more alike: the promise is scaled. (Smaller ones are luck or correlation.)
+        agree = solution.inlier
+        pattern = pattern_excess(
+            solution.residual[agree], points.pixel[agree], (camera.width, camera.height), matcher.disparity_correlation
+        )
+        covariance *= max(1.0, solution.chi2, pattern)
         from_prior = np.asarray(np.linalg.solve(solution.information, prior.information), dtype=np.float64)
         covariance += from_prior @ np.linalg.solve(prior.information, from_prior.T)
     solved = time.perf_counter()
@@ -156,6 +163,7 @@ def two_frame_motion(
         landmarks=landmarks,
         sources=sources,
         flow=points.flow,
+        pattern=pattern,
         prior_share=float(np.abs(np.linalg.eigvals(from_prior)).max()),
         timings={
             "select": selected - start,
