@@ -164,6 +164,7 @@ class FramePair:
             # Something may move with the camera and hold all keypoints: what the camera did before it came counts too.
             result = _either(result, expected.prior.motion)
         result, two_motions = self._look_round(config, result, match, expected.prior, found)
+        still = float(np.median(np.linalg.norm(result.flow[inlier], axis=1))) < config.reference.min_flow
         covered = coverage(self.current.camera, result.landmarks.pixel[inlier])
         status, reason = judge(
             inliers=count,
@@ -177,9 +178,10 @@ class FramePair:
             unlike=unlike,
             jumps=jumps,
             wary=expected.wary,
+            still=still,
             coverage=covered,
         )
-        contested = is_contested(found.share, unlike, covered, two_motions=two_motions, jumps=jumps)
+        contested = is_contested(found.share, unlike, covered, two_motions=two_motions, jumps=jumps, still=still)
         return Attempt(match, result, status, reason, {**timings, **result.timings}, contested, jumps, unlike)
 
     def _unlike(self, motion: Float64) -> float:

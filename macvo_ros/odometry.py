@@ -173,7 +173,7 @@ class StereoOdometry:
                 self._velocity.unknown(gap),
                 predictable=self._velocity.known and self._last.status is not Status.LOST,
                 bridged=self._last.status is Status.LOST,
-                looks=self._out_of_the_ordinary(gap, since_last, interval),
+                looks=self._out_of_the_ordinary(since_last, interval),
                 wary=self._wariness.active,
             ),
         )
@@ -268,16 +268,14 @@ class StereoOdometry:
         """Seconds from the last believed velocity to a frame."""
         return max(0.0, (frame.stamp - self._velocity_from) * 1e-9) if self._velocity.known else 0.0
 
-    def _out_of_the_ordinary(self, gap: float, since_last: float, interval: float) -> bool:
-        """Whether a motion from the reference, `gap` seconds ago, is more than the next of many small steps.
+    def _out_of_the_ordinary(self, since_last: float, interval: float) -> bool:
+        """Whether a motion, `since_last` seconds after the last frame, is more than the next of many small steps.
 
         So it is at the start, after lost frames and missed pairs; and while the camera stands, now and then.
         """
         assert self._last is not None
-        if not self._velocity.known or since_last > _MISSED * max(interval, 1e-3):
+        if not self._velocity.known or self._last.status is Status.LOST or since_last > _MISSED * max(interval, 1e-3):
             return True
-        if self._last.status is Status.LOST:
-            return gap > _MISSED * since_last
         return self._kept > 0 and self._kept & (self._kept - 1) == 0
 
     def _found(

@@ -50,6 +50,8 @@ _UNLIKE_JUMP, _UNLIKE_GAP = 0.06, 0.2
 frames of rendered scenes mostly have 0, at most 0.03 in 98 %; streets at two metres a frame reach 0.2."""
 _DISSENT_WARY, _UNLIKE_WARY = 0.03, 0.04
 """The same limits while two motions were to be seen just now (`wariness.py`)."""
+_UNLIKE_STILL = 0.04
+"""The same where the camera seems to stand but the keypoints that say so are in one part of the image."""
 _COVERED = 0.65
 """Coverage by keypoints from which a motion is that of the world: half an image reaches 0.6."""
 
@@ -76,13 +78,17 @@ def looks_wrong(unlike: float) -> bool:
     return unlike > _UNLIKE_JUMP
 
 
-def is_contested(dissent: float, unlike: float, coverage: float, *, two_motions: bool, jumps: bool) -> bool:
+def is_contested(
+    dissent: float, unlike: float, coverage: float, *, two_motions: bool, jumps: bool, still: bool
+) -> bool:
     """Whether so much of the image speaks against a motion that something else may have been taken for the world.
 
     coverage: the part of the image over which the keypoints are spread that agree (`scene_check.coverage`). What they
-    have nearly all of is the world, whatever passes before it.
+    have nearly all of is the world, whatever passes before it. still: the keypoints hardly move in the image, as all
+    of it would before a camera that stands.
     """
-    against = two_motions or dissent > _DISSENT_LOST or unlike > (_UNLIKE_JUMP if jumps else _UNLIKE_GAP)
+    limit = _UNLIKE_STILL if still else _UNLIKE_JUMP if jumps else _UNLIKE_GAP
+    against = two_motions or dissent > _DISSENT_LOST or unlike > limit
     return against and coverage < _COVERED
 
 
@@ -99,14 +105,15 @@ def judge(
     unlike: float = 0.0,
     jumps: bool = False,
     wary: bool = False,
+    still: bool = False,
     coverage: float = 1.0,
 ) -> tuple[Status, str]:
     """Whether a measured motion rests on enough evidence, and a sentence if it does not.
 
     prior_share: part of the information in the weakest direction that came from the prediction; chi2: mean squared
     residual per degree of freedom; row_error, dissent, two_motions, unlike: see `scene_check.py` (unlike: 0 where not
-    asked for); jumps: the motion contradicts its prediction; wary: two motions were to be seen just now; coverage: see
-    `is_contested`.
+    asked for); jumps: the motion contradicts its prediction; wary: two motions were to be seen just now; still,
+    coverage: see `is_contested`.
     """
     if row_error > 1.0:
         return Status.LOST, ROW_TROUBLE
@@ -119,6 +126,8 @@ def judge(
         return Status.LOST, f"the motion jumps, and {unlike:.0%} of the image does not look as it would after it"
     if unlike > _UNLIKE_GAP:
         return Status.LOST, f"after the gap {unlike:.0%} of the image does not look as the motion would have it"
+    if still and coverage < _COVERED and unlike > _UNLIKE_STILL:
+        return Status.LOST, f"the keypoints stand still, but {unlike:.0%} of the image changed its looks"
     doubtful = dissent > _DISSENT_WARY or unlike > _UNLIKE_WARY
     if wary and coverage < _COVERED and doubtful and not two_motions:
         return Status.LOST, (
