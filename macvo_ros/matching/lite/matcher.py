@@ -17,6 +17,7 @@ refinement at the keypoints. Real time on two CPU cores; the weights are in the 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -57,6 +58,8 @@ _PATCH_NOISE = 0.12
 """Squared residual of ordinary patches over their number of samples, grey levels^2, for choosing keypoints."""
 _DENSE_SHARE = 0.1
 """Of the variance of dense matches in that of keypoints: it answers for what is hidden or moves as well."""
+_TURN = 2e-4
+"""Seconds after which a waiting thread gets the interpreter while two of them match."""
 _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
 
@@ -141,7 +144,7 @@ class LiteMatcher:
         keep = {id(frame) for frame in (reference, current) if frame is not None}
         self._sides = {key: side for key, side in self._sides.items() if key in keep}
         side = self._side(current)
-        with _one_thread():
+        with _side_by_side():
             stereo = None if side.stereo else self._thread.submit(self._match_stereo, side)
             temporal = None if reference is None else self._match_temporal(self._side(reference), side, prediction)
             if stereo is not None:
@@ -330,18 +333,20 @@ def _half_size(coarse: Float32) -> Float32:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let torch use no more than the thread that calls it, here and in the threads this one starts meanwhile.
+def _side_by_side() -> Iterator[None]:
+    """Let torch use no more than the thread that calls it, here and in the threads this one starts, and take turns.
 
     The two searches keep two cores busy, and on a busy machine the layers' threads wait for each other: forty times the
-    time was seen.
+    time was seen. A thread that waits for the interpreter should not wait the 5 ms that Python lets it.
     """
-    count = torch.get_num_threads()
+    count, interval = torch.get_num_threads(), sys.getswitchinterval()
     torch.set_num_threads(1)
+    sys.setswitchinterval(_TURN)
     try:
         yield
     finally:
         torch.set_num_threads(count)
+        sys.setswitchinterval(interval)
 
 
 def _grey(image: Image) -> Image:
