@@ -31,6 +31,7 @@ PARTS: dict[str, list[str]] = {
     "flowformer": ["bench.flowformer"],
     "flowformer_flops": ["bench.flowformer_flops"],
     "lite": ["bench.lite"],
+    "lite_profile": ["bench.lite_profile"],
     "fusion": ["bench.fusion"],
     "memory": ["bench.matcher_memory"],
     "node": ["bench.node_overhead"],
