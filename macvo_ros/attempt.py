@@ -117,18 +117,21 @@ class FramePair:
         """
         prior = expected.prior
         best = self._attempt(config, matcher, field, prior.motion, expected) if expected.predictable else None
+        contested = best is not None and best.contested
         if best is None or best.status is not Status.TRACKING:
+            # Led by what the first try found, the next may not see any more what spoke against it.
+            expected = replace(expected, looks=True, wary=expected.wary or contested)
             found = bootstrap_motion(self.reference, self.reference_match.disparity, self.current)
             if found is not None or best is None:
                 second = self._attempt(config, matcher, field, prior.motion if found is None else found, expected)
                 best = second if best is None or second.rank < best.rank else best
-        if best.result is not None and (expected.looks or best.status is not Status.TRACKING):
+        if best.result is not None and expected.looks:
             before = best.result.relative.motion
             again = self._attempt(config, matcher, field, before, expected)
             if again.rank[:2] <= best.rank[:2] and again.result is not None:
                 believed = best.status is not Status.LOST
                 best = replace(again, result=_either(again.result, before, 1.0)) if believed else again
-        return best
+        return replace(best, contested=True) if contested else best
 
     def _attempt(
         self, config: Config, matcher: Matcher, field: CalibrationField, seed: Float64, expected: Expectation

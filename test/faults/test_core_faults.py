@@ -39,6 +39,8 @@ QUICK = (
     "half is robot arm",
     "frozen images",
     "right image frozen",
+    "right image a frame late",
+    "stamps jitter by 20 ms",
     "third is robot arm",
     "cameras swapped",
     "another resolution",
