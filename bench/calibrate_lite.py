@@ -34,11 +34,10 @@ from macvo_ros.config import KeypointConfig
 from macvo_ros.interpolation import bilinear
 from macvo_ros.keypoints import select_keypoints
 from macvo_ros.matching.lite.features import SCALE
-from macvo_ros.matching.lite.matcher import (
+from macvo_ros.matching.lite.matcher import LiteMatch, LiteMatcher
+from macvo_ros.matching.lite.refinement import (
     REFINED_FLOW_VARIANCE,
     REFINED_STEREO_VARIANCE,
-    LiteMatch,
-    LiteMatcher,
     refine_smooth,
     refined_variance,
 )

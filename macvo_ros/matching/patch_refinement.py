@@ -23,7 +23,7 @@ source patch (inverse compositional), so the normal matrices are inverted once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
@@ -55,12 +55,22 @@ class Refinement:
     displacement: (N, A) pixels, refined, or that of the dense match where refinement failed.
     patch_var: (N, A) least-squares variance, pixels^2; ok: (N,) bool, it converged near.
     likeness: (N,) normalised correlation of the two patches, 1 for the same, about 0 for unrelated ones.
+    bend: (N,) root mean square by which the dense match around departs from a plane, pixels.
     """
 
     displacement: Float64
     patch_var: Float64
     ok: npt.NDArray[np.bool_]
     likeness: Float64
+    bend: Float64
+
+    def with_better(self, index: npt.NDArray[np.int64], other: Refinement) -> Refinement:
+        """These, with those of `other` at (M,) places where they are sound."""
+        index, sound = index[other.ok], other.ok
+        arrays = {field.name: getattr(self, field.name).copy() for field in fields(self)}
+        for name, array in arrays.items():
+            array[index] = getattr(other, name)[sound]
+        return Refinement(**arrays)
 
 
 @dataclass(frozen=True)
@@ -109,7 +119,7 @@ def refine_matches(
     solver = np.linalg.inv(normal.astype(np.float64) + np.diag(ridge)).astype(np.float32)
     project = solver @ weighted
 
-    start, slope = _plane(dense, whole)
+    start, slope, bend = _plane(dense, whole)
     positions = [whole[:, axis, None].astype(np.float32) + offsets[:, axis] for axis in range(2)]  # in the target
     for axis in range(axes):
         positions[axis] += start[:, axis, None] + slope[:, axis] @ offsets.T
@@ -139,11 +149,12 @@ def refine_matches(
         patch_var=(noise2[:, None] * diagonal / samples).astype(np.float64),
         ok=ok,
         likeness=_likeness(template, error + template, window),
+        bend=bend,
     )
 
 
-def _plane(dense: Float32, whole: Whole) -> tuple[Float32, Float32]:
-    """Values (N, A) of an (H, W, A) map at (N, 2) pixels, and its slopes (N, A, 2) along u and v around them.
+def _plane(dense: Float32, whole: Whole) -> tuple[Float32, Float32, Float64]:
+    """Values (N, A) of an (H, W, A) map at (N, 2) pixels, its slopes (N, A, 2) along u and v around, and bend (N,).
 
     Weighted least squares over a symmetric window, where offset and slopes do not mix; the value is the map's own.
     """
@@ -155,7 +166,12 @@ def _plane(dense: Float32, whole: Whole) -> tuple[Float32, Float32]:
     lever = window[:, None] * offsets / (window[:, None] * offsets**2).sum(axis=0)
     values = [dense[..., axis].reshape(-1).take(index) for axis in range(axes)]
     slope = np.stack([(around - around[:, middle, None]) @ lever for around in values], axis=1)
-    return np.stack([around[:, middle] for around in values], axis=1), slope
+    departure = [
+        around - (around @ window)[:, None] - along @ offsets.T
+        for around, along in zip(values, slope.swapaxes(0, 1), strict=True)
+    ]
+    bend = np.sqrt(sum((each * each) @ window for each in departure), dtype=np.float64)
+    return np.stack([around[:, middle] for around in values], axis=1), slope, bend
 
 
 def _likeness(a: Float32, b: Float32, window: Float32) -> Float64:

@@ -29,7 +29,8 @@ from tqdm import tqdm
 
 from macvo_ros.atomic_write import atomic_write
 from macvo_ros.matching.lite.features import ImageFeatures, flow_on_grid, stereo_features, temporal_features
-from macvo_ros.matching.lite.matcher import DenseSearch, full_flow, refine_smooth, seed_flow
+from macvo_ros.matching.lite.matcher import DenseSearch, full_flow, seed_flow
+from macvo_ros.matching.lite.refinement import refine_smooth
 from macvo_ros.se3 import exp_so3, transform
 from macvo_ros.training.flow_pairs import FlowPair
 from macvo_ros.training.lite_clips import Clip

@@ -32,7 +32,6 @@ from macvo_ros.calibration_error import epipolar_variance
 from macvo_ros.camera import StereoCamera
 from macvo_ros.error_correlation import ErrorCorrelation
 from macvo_ros.frame import Image, StereoFrame
-from macvo_ros.interpolation import bilinear
 from macvo_ros.matching.lite.features import (
     SCALE,
     ImageFeatures,
@@ -44,16 +43,19 @@ from macvo_ros.matching.lite.features import (
     to_grid,
 )
 from macvo_ros.matching.lite.network import LiteNetwork, load_network
+from macvo_ros.matching.lite.refinement import (
+    REFINED_FLOW_VARIANCE,
+    REFINED_STEREO_VARIANCE,
+    refine_smooth,
+    refined_variance,
+)
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction
-from macvo_ros.matching.patch_refinement import RefinedCoefficients, Refinement, refine_matches
+from macvo_ros.matching.patch_refinement import Refinement
 from macvo_ros.matching.rigid_flow import rigid_flow
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
-_RADII = (6, 12)
-"""Of the patches that keypoints are refined with, pixels: a 53rd of the image's width within these, even. What lies in
-a patch should be about a plane, and in a small image it is farther apart."""
 _PATCH_NOISE = 0.12
 """Squared residual of ordinary patches over their number of samples, grey levels^2, for choosing keypoints."""
 _DENSE_SHARE = 0.1
@@ -62,10 +64,6 @@ _TURN = 2e-4
 """Seconds after which a waiting thread gets the interpreter while two of them match."""
 _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
-
-# Fitted on rendered scenes apart from those of the training by bench/calibrate_lite.py.
-REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.44, dense=0.75)
-REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.66, dense=0.63)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,34 +254,6 @@ def seed_flow(camera: StereoCamera, disparity: Float32, motion: Float64) -> Floa
 def full_flow(half_flow: Float32, height: int, width: int) -> Float32:
     """(2, H, W) flow at all pixels of the image, of a flow of the halved images in pixels of them."""
     return np.stack([_full_size(axis, height, width) for axis in cv2.split(half_flow * np.float32(2))])
-
-
-def refine_smooth(
-    source: ImageFeatures, target: ImageFeatures, dense: Float32, pixel: Float64, axes: int
-) -> Refinement:
-    """`refine_matches` on every second pixel of smoothed images, which tell as much as all of them.
-
-    On rendered scenes a patch of 25 pixels takes a quarter off the errors of one of 15, at fewer samples.
-    """
-    smooth = source.smooth()
-    radius = int(np.clip(2 * round(smooth.shape[1] / 107), *_RADII))
-    return refine_matches(smooth, target.smooth(), dense, pixel, axes, radius=radius, stride=2)
-
-
-def refined_variance(
-    coefficients: RefinedCoefficients,
-    learned: tuple[torch.Tensor, ...],
-    pixel: Float64,
-    dense_var: Float64,
-    refinement: Refinement,
-) -> Float64:
-    """(N, A) variance of refined matches at (N, 2) pixels.
-
-    learned: A maps (h, w) on the network's grid, variance after refinement; dense_var: (N, A) before it.
-    """
-    at = (pixel - (SCALE - 1) / 2) / SCALE
-    variance = coefficients.variance(bilinear(learned, at).T, refinement)
-    return np.where(refinement.ok[:, None], variance, dense_var)
 
 
 def _refined_disparity_var(match: LiteMatch, pixel: Float64, dense_var: Float64, refinement: Refinement) -> Float64:
