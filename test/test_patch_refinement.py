@@ -20,6 +20,9 @@ import numpy as np
 import pytest
 
 import macvo_ros.matching.patch_refinement as patch_refinement
+from macvo_ros.matching.lite import refinement
+from macvo_ros.matching.lite.features import ImageFeatures
+from macvo_ros.matching.lite.refinement import refine_smooth
 from macvo_ros.matching.patch_refinement import refine_matches
 
 SIZE = 240
@@ -95,3 +98,36 @@ def test_keypoints_at_the_border_are_answered_for():
     got = refine_matches(source, target, truth.astype(np.float32), corners, axes=2)
     assert np.isfinite(got.displacement).all()
     assert np.isfinite(got.patch_var).all()
+
+
+def test_bend_tells_a_surface_from_a_step_in_depth():
+    source, target, truth = slanted_pair(SLANT, SHIFT)
+    pixel = np.random.default_rng(10).uniform(60, 160, (50, 2))
+    assert refine_matches(source, target, truth.astype(np.float32), pixel, axes=2).bend.max() < 1e-3
+    step = truth + 2.0 * (np.arange(SIZE) > 110)[None, :, None]
+    at_step = np.column_stack((np.full(50, 110.0), pixel[:, 1]))
+    assert refine_matches(source, target, step.astype(np.float32), at_step, axes=2).bend.min() > 0.5
+
+
+def test_lite_takes_a_wider_patch_in_the_dark_but_not_across_a_step(monkeypatch):
+    source, target, truth = slanted_pair(SLANT, SHIFT)
+    rng = np.random.default_rng(11)
+    dark = [
+        ImageFeatures(np.clip(60 + 0.3 * (image - 120) + rng.normal(0, 4, image.shape), 0, 255).astype(np.uint8))
+        for image in (source, target)
+    ]
+    pixel = rng.uniform(50, 170, (200, 2))
+    dense = (truth + 0.2).astype(np.float32)
+
+    def errors() -> np.ndarray:
+        return np.abs(refine_smooth(*dark, dense, pixel, 2).displacement - (SHIFT + pixel @ SLANT.T))
+
+    wide = errors()
+    monkeypatch.setattr(refinement, "_FLAT", 0.0)
+    narrow = errors()
+    assert wide.mean() < 0.85 * narrow.mean()
+    monkeypatch.setattr(refinement, "_FLAT", 0.3)
+    dense += rng.normal(0, 1, dense.shape).astype(np.float32)  # now nothing is flat
+    rugged = errors()
+    monkeypatch.setattr(refinement, "_FLAT", 0.0)
+    np.testing.assert_array_equal(rugged, errors())
