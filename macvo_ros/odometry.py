@@ -37,7 +37,7 @@ from macvo_ros.frame_check import Trouble, find_trouble, grain
 from macvo_ros.matching.matcher import Match, Matcher, make_matcher
 from macvo_ros.motion_prior import ConstantVelocity
 from macvo_ros.row_habit import RowHabit
-from macvo_ros.scene_check import row_error, rows_left
+from macvo_ros.scene_check import row_error, rows_left, stereo_spread
 from macvo_ros.status import ROW_TROUBLE, Status
 from macvo_ros.trajectory import (
     PoseWithCovariance,
@@ -178,8 +178,8 @@ class StereoOdometry:
             ),
         )
         self._wariness.update(contested=attempt.contested, lost=attempt.status is Status.LOST)
-        noise = grain(frame.left)
-        if rows_left(attempt.match, frame.camera, self._rows.usual(noise)):
+        noise, spread = grain(frame.left), stereo_spread(attempt.match)
+        if rows_left(attempt.match, frame.camera, self._rows.usual(noise), spread):
             # Its disparities are no measurement: the reference is kept, and nothing is learned from them.
             return replace(self._lost(frame, ROW_TROUBLE, Status.LOST), match=attempt.match, timings=attempt.timings)
         if attempt.result is None or attempt.status is Status.LOST:
@@ -191,7 +191,7 @@ class StereoOdometry:
             return replace(estimate, match=attempt.match, timings=attempt.timings)
         self._tracked = frame.stamp
         if attempt.status is Status.TRACKING:
-            self._rows.learn(attempt.match, noise)
+            self._rows.learn(attempt.match, noise, spread)
         return self._found(frame, attempt, attempt.result, reference, self._last, since_last)
 
     def _begin(self, frame: StereoFrame, trouble: Trouble | None) -> Estimate:
@@ -212,7 +212,7 @@ class StereoOdometry:
         match = self.matcher.match(None, frame)
         self._refer_to(frame, match, self._last.place)
         self._rows.forget()
-        self._rows.learn(match, grain(frame.left))
+        self._rows.learn(match, grain(frame.left), stereo_spread(match))
         self._velocity.reset()
         self._tracked = frame.stamp
         return replace(estimate, match=match)
@@ -236,7 +236,7 @@ class StereoOdometry:
             self._reference = replace(self._reference, place=PoseWithCovariance(place.pose, old), arrival=None)
             self._field = CalibrationField.of(frame.camera)
             self._rows.forget()
-            self._rows.learn(match, grain(frame.left))
+            self._rows.learn(match, grain(frame.left), stereo_spread(match))
 
     def _lost(self, frame: StereoFrame, reason: str, status: Status) -> Estimate:
         """Predict. The whole stretch since the last measurement is one unknown motion: errors do not average out."""

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from macvo_ros.calibration_error import RunningMean
 from macvo_ros.matching.matcher import Match
-from macvo_ros.scene_check import Rows, stereo_spread
+from macvo_ros.scene_check import Rows
 
 _MEMORY = 50
 """Frames over which the measured error of the calibration is averaged."""
@@ -51,12 +51,12 @@ class RowHabit:
         """Take in how much more alike than promised a frame's residuals are (`error_correlation.pattern_excess`)."""
         self._pattern.add(max(1.0, excess))
 
-    def learn(self, match: Match, grain: float) -> None:
-        """Take in a frame; grain: of its left image (`frame_check.grain`), grey levels."""
+    def learn(self, match: Match, grain: float, spread: float) -> None:
+        """Take in a frame; grain: of its left image (`frame_check.grain`), grey levels; spread: `stereo_spread`."""
         if match.epipolar_var > 0:
             largest = _CHANGE * self._variance.mean if self._variance.count >= _ENOUGH else match.epipolar_var
             self._variance.add(min(match.epipolar_var, largest))
-            self._spread.add(stereo_spread(match))
+            self._spread.add(spread)
             self._grain.add(grain)
 
     @property

@@ -98,10 +98,10 @@ def stereo_spread(match: Match) -> float:
     return math.sqrt(float(np.quantile(match.disparity_var[::_STRIDE, ::_STRIDE].numpy(force=True), 0.2)))
 
 
-def rows_left(match: Match, camera: StereoCamera, usual: Rows | None) -> bool:
+def rows_left(match: Match, camera: StereoCamera, usual: Rows | None, spread: float) -> bool:
     """Whether stereo matches leave their rows more than is tolerable, or far more than these cameras usually do.
 
-    usual: None where not known. What a calibration leaves of it is alike in every frame; a right image of another
+    usual: None where not known; spread: `stereo_spread` of the match. What a calibration leaves of it is alike in every frame; a right image of another
     moment adds what moved meanwhile. In rendered scenes the root of it stays within a factor of two of its mean, and a
     right image a frame late has four to a hundred times as much.
     """
@@ -110,7 +110,7 @@ def rows_left(match: Match, camera: StereoCamera, usual: Rows | None) -> bool:
         return error > 1.0
     # In the dark rows are as noisy as everything: what the best fifth of the matches may be off by is the measure.
     # But where that has doubled itself, in an image no noisier than usual, it is no excuse: the right image is wrong.
-    noise, spread = _ROWS_NOISE * max(1.0, camera.width / 1000), stereo_spread(match)
+    noise = _ROWS_NOISE * max(1.0, camera.width / 1000)
     if spread <= _SPREAD_UNUSUAL * usual.spread:
         noise = max(noise, _ROWS_SPREAD * spread)
     unusual = max(noise, _ROWS_UNUSUAL * math.sqrt(max(usual.variance, 0.0)))

@@ -22,7 +22,7 @@ import torch
 from macvo_ros.camera import StereoCamera
 from macvo_ros.matching.matcher import Match
 from macvo_ros.row_habit import RowHabit
-from macvo_ros.scene_check import rows_left
+from macvo_ros.scene_check import rows_left, stereo_spread
 
 CAMERA = StereoCamera(200.0, 200.0, 159.5, 99.5, 0.12, 320, 200)
 
@@ -35,7 +35,7 @@ def match(rows: float, spread: float) -> Match:
 def learned(rows: float = 0.03, spread: float = 0.25, frames: int = 8) -> RowHabit:
     habit = RowHabit()
     for _ in range(frames):
-        habit.learn(match(rows, spread), grain=4.0)
+        habit.learn(match(rows, spread), 4.0, spread)
     return habit
 
 
@@ -57,13 +57,15 @@ def test_few_frames_and_noisy_images_tell_nothing():
     ],
 )
 def test_a_change_of_rows_is_noticed(rows, spread, left):
-    assert rows_left(match(rows, spread), CAMERA, learned().usual(4.0)) is left
+    seen = match(rows, spread)
+    assert stereo_spread(seen) == pytest.approx(spread)
+    assert rows_left(seen, CAMERA, learned().usual(4.0), spread) is left
 
 
 def test_a_fault_does_not_become_usual_while_it_lasts():
     habit = learned(frames=20)
     for _ in range(10):
-        habit.learn(match(0.4, 0.25), grain=4.0)
-    assert rows_left(match(0.4, 0.25), CAMERA, habit.usual(4.0))
+        habit.learn(match(0.4, 0.25), 4.0, 0.25)
+    assert rows_left(match(0.4, 0.25), CAMERA, habit.usual(4.0), 0.25)
     habit.forget()
     assert habit.usual(4.0) is None
