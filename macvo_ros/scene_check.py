@@ -101,9 +101,9 @@ def stereo_spread(match: Match) -> float:
 def rows_left(match: Match, camera: StereoCamera, usual: Rows | None, spread: float) -> bool:
     """Whether stereo matches leave their rows more than is tolerable, or far more than these cameras usually do.
 
-    usual: None where not known; spread: `stereo_spread` of the match. What a calibration leaves of it is alike in every frame; a right image of another
-    moment adds what moved meanwhile. In rendered scenes the root of it stays within a factor of two of its mean, and a
-    right image a frame late has four to a hundred times as much.
+    usual: None where not known; spread: `stereo_spread` of the match. What a calibration leaves of it is alike in every
+    frame; a right image of another moment adds what moved meanwhile. In rendered scenes the root of it stays within a
+    factor of two of its mean, and a right image a frame late has four to a hundred times as much.
     """
     error = row_error(match, camera)
     if usual is None or error > 1.0:
