@@ -32,6 +32,8 @@ _RADII = (6, 12)
 a patch should be about a plane, and in a small image it is farther apart."""
 _WEAK, _FLAT = 0.08, 0.3
 """Pixels: where a patch leaves more than this and the match around is bent by less, one half as wide again is taken."""
+_MANY = 0.6
+"""Share of such keypoints below which that is not worth its time."""
 
 # Fitted on rendered scenes apart from those of the training by bench/calibrate_lite.py.
 REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.44, dense=0.75)
@@ -44,13 +46,13 @@ def refine_smooth(
     """`refine_matches` on every second pixel of smoothed images, which tell as much as all of them.
 
     On rendered scenes a patch of 25 pixels takes a quarter off the errors of one of 15, at fewer samples. Where there
-    is too little to see in it, as in the dark, a wider one tells more, if a plane still fits.
+    is too little to see in most of them, as in the dark, wider ones tell more, if a plane still fits.
     """
     images = source.smooth(), target.smooth()
     radius = int(np.clip(2 * round(images[0].shape[1] / 107), *_RADII))
     refinement = refine_matches(*images, dense, pixel, axes, radius=radius, stride=2)
     weak = np.flatnonzero((refinement.patch_var.max(axis=1) > _WEAK**2) & (refinement.bend < _FLAT))
-    if not len(weak):
+    if len(weak) <= _MANY * len(pixel):
         return refinement
     wide = refine_matches(*images, dense, pixel[weak], axes, radius=radius * 3 // 4 * 2, stride=2)
     return refinement.with_better(weak, wide)
