@@ -54,8 +54,8 @@ from macvo_ros.wariness import Wariness
 
 Float64 = npt.NDArray[np.float64]
 
-_MISSED = 1.5
-"""Times the usual interval between frames: beyond, pairs were missed."""
+_MISSED, _MANY_MISSED = 1.5, 0.25
+"""Times the usual interval between frames, and seconds: beyond both, so many pairs were missed that it matters."""
 _SLOWER = 1.1
 """The usual interval is the shortest of late; it grows by so much a frame."""
 
@@ -271,10 +271,12 @@ class StereoOdometry:
     def _out_of_the_ordinary(self, since_last: float, interval: float) -> bool:
         """Whether a motion, `since_last` seconds after the last frame, is more than the next of many small steps.
 
-        So it is at the start, after lost frames and missed pairs; and while the camera stands, now and then.
+        So it is at the start, after lost frames and many missed pairs; and while the camera stands, now and then. A
+        pair or two are missed all the time where more come in than can be tracked, and care takes twice the time.
         """
         assert self._last is not None
-        if not self._velocity.known or self._last.status is Status.LOST or since_last > _MISSED * max(interval, 1e-3):
+        missed = since_last > max(_MISSED * interval, _MANY_MISSED)
+        if not self._velocity.known or self._last.status is Status.LOST or missed:
             return True
         return self._kept > 0 and self._kept & (self._kept - 1) == 0
 
