@@ -125,6 +125,7 @@ class StereoOdometry:
         self._velocity.reset()
         self._reference = self._last = None
         self._wariness = Wariness()
+        self._interval = 0.0
         self._rows.forget()
         self._start = PoseWithCovariance(
             np.eye(4) if pose is None else np.array(pose, dtype=np.float64),

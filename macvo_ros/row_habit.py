@@ -60,11 +60,6 @@ class RowHabit:
             self._grain.add(grain)
 
     @property
-    def variance(self) -> float:
-        """Mean of `Match.epipolar_var` so far, pixels^2."""
-        return self._variance.mean
-
-    @property
     def calibration_variance(self) -> float:
         """Of the calibration's errors, pixels^2: that of rows, and what they do not show."""
         return self._variance.mean + _LEAST**2 * max(1.0, self._pattern.mean)

@@ -157,7 +157,9 @@ def find_dissent(
     contrary = certain & (difference > _SLACK + 3.0 * np.hypot(sigma, depth_spread))
     doubtful = ~contrary & (difference > 2 * _SLACK + 3.0 * depth_spread) & (depth_spread < 2 * _CERTAIN)
     asked = contrary | doubtful
-    if _share(asked, certain) <= _MINORITY:  # whatever the looks say, it is too little for anything to follow
+    if _share(asked, certain) <= _MINORITY:
+        # Whatever the looks say, it is too little for anything to follow; only the limit of a wary frame is lower, and
+        # it then judges by the certain matches alone.
         return Dissent(_share(contrary, certain), _STRIDE * np.argwhere(contrary)[:, ::-1].astype(np.float64))
     if asked.any():
         evident, refuted = _evident(images, _STRIDE * np.argwhere(asked)[:, ::-1], flow[asked], expected[asked])
