@@ -26,12 +26,14 @@ import pytest
 from macvo_ros.camera import StereoCamera
 from macvo_ros.commands import render as render_command
 from macvo_ros.errors import SequenceError
+from macvo_ros.rendering.close_motion import Hop, Inspect
+from macvo_ros.rendering.landing import standing_height
 from macvo_ros.rendering.motion import ClosedPath, Drive, Flight, Pace, Walk
 from macvo_ros.rendering.palette import Palette, photograph
 from macvo_ros.rendering.sensor import Digitizer, Sensor, random_sensor
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.texture import TEXTURES
-from macvo_ros.rendering.worlds import HARD, WORLDS, build
+from macvo_ros.rendering.worlds import HARD, WORLDS, World, build
 
 TINY = StereoCamera(60.0, 60.0, 47.5, 35.5, 0.12, 96, 72)
 
@@ -100,6 +102,72 @@ def test_the_hard_families_are_hard_in_their_own_way() -> None:
     assert bare < 0.7 * rich
 
 
+def disparities(world: World, moments: tuple[int, ...]) -> np.ndarray:
+    """(N, H / 4, W / 4) true disparities of the world's own camera, in its pixels, at frames of 10 Hz."""
+    camera = world.camera.resized(world.camera.width // 4, world.camera.height // 4)
+    small = RenderedSequence(world, max(moments) + 1, rate=10.0, camera=camera)
+    return np.stack([4 * small.truth(index).disparity for index in moments])
+
+
+def test_the_near_field_has_disparities_of_60_to_250_pixels() -> None:
+    found = np.concatenate([disparities(build("near", seed, 64), (0, 90)).ravel() for seed in range(6)])
+    assert np.mean((found > 60) & (found < 250)) > 0.9
+    assert np.quantile(found, 0.99) > 180
+    assert found.max() < 400
+
+
+def test_a_landed_drone_stands_still_with_the_ground_before_it_and_takes_off() -> None:
+    for seed in range(4):
+        world = build("landing", seed, 64)
+        hop = world.trajectory
+        assert isinstance(hop, Hop)
+        times = np.arange(0, 20, 0.1)
+        landed = int(np.argmin([hop.flying(time) for time in times]))
+        step = np.linalg.solve(hop(times[landed]), hop(times[landed] + 0.05))
+        assert np.abs(step - np.eye(4)).max() < 1e-4
+        heights = [hop(time)[2, 3] for time in times]
+        assert np.ptp(heights) > 0.2
+        (found,) = disparities(world, (landed,))
+        height = found.shape[0]
+        assert 80 < np.median(found[int(0.9 * height) :]) < 260  # gaps between boards are farther
+        assert np.median(found[: height // 4]) < 40
+
+
+def test_the_height_of_a_standing_camera_follows_from_the_disparity_below() -> None:
+    camera = StereoCamera(458.0, 458.0, 367.0, 248.0, 0.11, 752, 480)
+    height = standing_height(camera, -0.2, 200.0)
+    ray = np.array([0.0, (479 - 248.0) / 458.0, 1.0])  # of the lowest row, x right, y down, z ahead
+    down = ray[1] * np.cos(0.2) + ray[2] * np.sin(0.2)  # its part towards the floor, at a depth of 1
+    assert camera.fx * camera.baseline / (height / down) == pytest.approx(200.0)
+
+
+def test_a_car_on_the_motorway_moves_two_to_three_metres_a_frame() -> None:
+    world = build("motorway", 1, 64)
+    places = np.stack([world.trajectory(time)[:3, 3] for time in np.arange(0, 60, 0.1)])
+    steps = np.linalg.norm(np.diff(places, axis=0), axis=1)
+    assert steps.min() > 1.0
+    assert 1.7 < np.median(steps) < 3.0
+    assert steps.max() < 3.3
+    found = disparities(world, (0, 50))
+    assert np.median(found) < 20
+    assert 40 < found.max() < 200
+
+
+@pytest.mark.parametrize("name", ["near", "landing"])
+def test_the_close_worlds_are_the_same_every_time(name: str) -> None:
+    one, two = (tiny(name, frames=10, seed=3) for _ in range(2))
+    np.testing.assert_array_equal(one[4].left, two[4].left)
+    np.testing.assert_array_equal(one.truth(4).disparity, two.truth(4).disparity)
+
+
+def test_the_fingers_of_a_gripper_stay_where_they_are_in_the_image() -> None:
+    seed = next(seed for seed in range(20) if build("near", seed, 64).scene.moving.any())
+    truth = tiny("near", frames=10, seed=seed).truth(5)
+    assert 0.005 < truth.moving.mean() < 0.4
+    assert np.abs(truth.flow[:, truth.moving]).max() < 1e-3  # they move with the camera
+    assert np.abs(truth.static_flow[:, truth.moving]).max() > 0.01
+
+
 def test_unknown_worlds_and_empty_sequences_are_refused() -> None:
     with pytest.raises(SequenceError, match="room"):
         RenderedSequence("moon", 5)
@@ -107,7 +175,7 @@ def test_unknown_worlds_and_empty_sequences_are_refused() -> None:
         RenderedSequence("room", 0)
 
 
-@pytest.mark.parametrize("kind", [Walk, Drive, Flight, Pace])
+@pytest.mark.parametrize("kind", [Walk, Drive, Flight, Pace, Inspect, Hop])
 def test_motions_are_smooth(kind: type) -> None:
     rng = np.random.default_rng(1)
     path = ClosedPath([(3, 2), (-3, 2), (-3, -2), (3, -2)], 0.7)
@@ -116,6 +184,8 @@ def test_motions_are_smooth(kind: type) -> None:
         Drive: lambda: Drive(rng, path, 1.5, 2.0),
         Flight: lambda: Flight(rng, np.zeros(3), np.ones(3)),
         Pace: lambda: Pace(rng, np.zeros(3), np.ones(3), 0.2),
+        Inspect: lambda: Inspect(rng, 0.4, 0.1, -1.0),
+        Hop: lambda: Hop(rng, [0, 0, 0.2], -0.2, 0.8),
     }[kind]()
     step = 1e-3
     poses = np.stack([motion(t) for t in np.arange(0, 20, step)])
@@ -165,6 +235,15 @@ def test_noise_has_the_stated_variance_and_is_fresh_every_time() -> None:
         assert image.mean() == pytest.approx(100, abs=0.1)
     for a, b in ((0, 1), (0, 2), (1, 2)):
         assert abs(np.corrcoef(images[a].ravel(), images[b].ravel())[0, 1]) < 0.02
+
+
+def test_a_grey_camera_has_one_noise() -> None:
+    colourful = np.broadcast_to(np.float32([40.0, 100.0, 160.0]), (64, 64, 3)).copy()
+    image = Digitizer(Sensor(mono=True, softness=0.5), seed=0).digitize(colourful, 0.0, 0, False)
+    assert image.shape == (64, 64, 3)
+    np.testing.assert_array_equal(image, np.repeat(image[..., :1], 3, axis=2))
+    assert image.mean() == pytest.approx(100, abs=0.5)
+    assert image.std() > 1
 
 
 def test_darkness_costs_signal_to_noise() -> None:

@@ -39,6 +39,9 @@ NAMES = (
     "dynamic",
     "blurred",
     "mixture",
+    "near",
+    "landing",
+    "motorway",
 )
 
 

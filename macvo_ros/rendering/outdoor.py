@@ -85,8 +85,8 @@ def street(rng: np.random.Generator, palette: Palette, traffic: int = 2) -> tupl
                 things.pole(builder, rng, place, 2.3, 0.08, rng.choice(goods))
             at += rng.uniform(5, 11)
     lane = 0.45 * road
-    own = ClosedPath(_lane(path, -lane), 2.0)
-    oncoming = ClosedPath(_lane(path, lane), 2.0)
+    own = ClosedPath(lane_points(path, -lane), 2.0)
+    oncoming = ClosedPath(lane_points(path, lane), 2.0)
     drive = Drive(rng, own, rng.uniform(1.3, 1.8), rng.uniform(6, 11))
     for index in range(traffic):
         start = float(rng.uniform(0, path.length))
@@ -97,7 +97,7 @@ def street(rng: np.random.Generator, palette: Palette, traffic: int = 2) -> tupl
     return builder.build(palette.atlas, palette.one("sky")), drive
 
 
-def _lane(path: ClosedPath, left: float) -> list[tuple[float, float]]:
+def lane_points(path: ClosedPath, left: float) -> list[tuple[float, float]]:
     """Points along a path, shifted to its left by so many metres."""
     points = []
     for distance in np.linspace(0, path.length, 256, endpoint=False):
@@ -171,7 +171,7 @@ def park(rng: np.random.Generator, palette: Palette, people: int = 0, drone: boo
         for height in (0.5, 1.0):
             builder.box([*middle, height], (float(np.hypot(*span)), 0.04, 0.1), turn, [palette.one("rock")], 1.0, rng)
     for _ in range(people):
-        route = ClosedPath(_lane(path, rng.uniform(-1.5, 1.5)), 1.0)
+        route = ClosedPath(lane_points(path, rng.uniform(-1.5, 1.5)), 1.0)
         motion = Follow(rng, route, rng.choice([-1.2, 1.2]), float(rng.uniform(0, path.length)))
         things.person(builder, rng, goods, builder.body(motion))
     builder.sky(palette.of("sky"))

@@ -54,6 +54,13 @@ OUTSIDE: Mapping[str, Sequence[str]] = {
     "rock": ("clouds", "gravel", "planks"),
     "sky": ("sky",),
 }
+WORKSHOP: Mapping[str, Sequence[str]] = {
+    **RICH,
+    "wall": ("clouds", "plaster", "bricks", "stripes", "plain"),
+    "floor": ("timber", "gravel", "clouds", "tiles", "plaster"),
+    "board": ("timber", "timber", "timber", "planks", "gravel"),
+    "metal": ("clouds", "stripes", "plaster", "gravel"),
+}
 
 
 class Palette:

@@ -40,6 +40,7 @@ class Sensor:
     softness: deviation of the lens's point spread, pixels.
     vignette: share of light lost in the corners.
     blur: seconds of exposure; sub-frames are rendered and averaged. 0 is instantaneous.
+    mono: one grey channel, repeated three times; its noise is the same in all.
     tilt: (2,) error of the right camera's rectification: vertical shift in pixels and roll in radians.
     """
 
@@ -55,6 +56,7 @@ class Sensor:
     vignette: float = 0.0
     blur: float = 0.0
     tilt: tuple[float, float] = (0.0, 0.0)
+    mono: bool = False
 
     def in_light(self, share: float) -> Sensor:
         """The same camera in `share` of full light: it opens up as far as it can, then amplifies, noise and all."""
@@ -105,8 +107,11 @@ class Digitizer:
         rng = np.random.default_rng((self._seed, index, int(right)))
         factor = sensor.exposure_at(time, self._phase) * (1 + sensor.imbalance * right)
         signal = radiance * np.float32(factor)
+        if sensor.mono:
+            signal = signal.mean(axis=2, keepdims=True)
         if sensor.softness:
-            signal = cv2.GaussianBlur(signal, (0, 0), sensor.softness, borderType=cv2.BORDER_REPLICATE)
+            blurred = cv2.GaussianBlur(signal, (0, 0), sensor.softness, borderType=cv2.BORDER_REPLICATE)
+            signal = blurred.reshape(signal.shape)
         if sensor.vignette:
             signal *= self._vignetting(signal.shape[0], signal.shape[1])
         np.clip(signal, 0, 255 / sensor.gain, out=signal)
@@ -123,7 +128,7 @@ class Digitizer:
             signal = 255 * (signal / 255) ** np.float32(sensor.gamma)
         signal += 0.5
         np.clip(signal, 0, 255, out=signal)
-        digital: Image = signal.astype(np.uint8)
+        digital: Image = np.broadcast_to(signal, radiance.shape).astype(np.uint8)
         return digital
 
     def _noise(self, rng: np.random.Generator, count: int) -> Float32:

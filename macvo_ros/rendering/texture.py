@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.rendering.paint import Float32, Image, blend, colour, finish, noise
+from macvo_ros.rendering.timber import timber
 
 Texture = Callable[[np.random.Generator, int], Image]
 
@@ -237,4 +238,4 @@ def sky(rng: np.random.Generator, size: int) -> Image:
 
 
 _PAINTERS = (clouds, leaves, bricks, tiles, planks, checker, marks, plaster, plain, stripes, gravel, grass, facade)
-TEXTURES: dict[str, Texture] = {painter.__name__: painter for painter in (*_PAINTERS, glare, sky)}
+TEXTURES: dict[str, Texture] = {painter.__name__: painter for painter in (*_PAINTERS, glare, sky, timber)}

@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -25,16 +25,21 @@ import numpy as np
 
 from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import SequenceError
-from macvo_ros.rendering import indoor, outdoor
+from macvo_ros.rendering import indoor, near_field, outdoor
+from macvo_ros.rendering import landing as low_flight
+from macvo_ros.rendering import motorway as fast_road
 from macvo_ros.rendering.motion import Trajectory
-from macvo_ros.rendering.palette import BARE, OUTSIDE, RICH, Palette
+from macvo_ros.rendering.palette import BARE, OUTSIDE, RICH, WORKSHOP, Palette
 from macvo_ros.rendering.scene import Scene
 from macvo_ros.rendering.sensor import Sensor, random_sensor
 
-# ZED X with the 2.2 mm lens at SVGA; TartanAir's virtual camera; a car's long lens as in KITTI
+# ZED X with the 2.2 mm lens at SVGA; TartanAir's virtual camera; a car's long lens as in KITTI; a drone's camera as in
+# EuRoC; a small one for a hand or an arm
 ZED_X = StereoCamera(fx=367.0, fy=367.0, cx=479.5, cy=299.5, baseline=0.12, width=960, height=600)
 TARTANAIR = StereoCamera(fx=320.0, fy=320.0, cx=319.5, cy=319.5, baseline=0.25, width=640, height=640)
 CAR = StereoCamera(fx=707.0, fy=707.0, cx=601.9, cy=183.1, baseline=0.54, width=1226, height=370)
+EUROC = StereoCamera(fx=458.0, fy=458.0, cx=367.0, cy=248.0, baseline=0.11, width=752, height=480)
+HAND = StereoCamera(fx=460.0, fy=460.0, cx=319.5, cy=239.5, baseline=0.065, width=640, height=480)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +114,33 @@ def blurred(rng: np.random.Generator, paint: Painter) -> World:
     return World(scene, trajectory, Sensor(blur=float(rng.uniform(0.02, 0.035)), read_noise=1.5, shot_noise=4.0))
 
 
+def near(rng: np.random.Generator, paint: Painter) -> World:
+    """A bench or a wall so near that disparities are 60 to 250 pixels."""
+    camera = EUROC if rng.random() < 0.5 else HAND
+    palette = paint(rng, (WORKSHOP, RICH, BARE)[rng.choice(3, p=[0.4, 0.35, 0.25])])
+    distance = camera.fx * camera.baseline / float(rng.uniform(75, 140))
+    return World(*near_field.bench(rng, palette, distance), sensor=_any_sensor(rng), camera=camera)
+
+
+def landing(rng: np.random.Generator, paint: Painter) -> World:
+    """A drone's grey camera that stands a hand above the ground, takes off, flies low and lands."""
+    parts = low_flight.hall(rng, paint(rng, WORKSHOP), EUROC)
+    sensor = replace(_any_sensor(rng), mono=True)
+    return World(*parts, sensor=sensor, camera=EUROC)
+
+
+def motorway(rng: np.random.Generator, paint: Painter) -> World:
+    """A car at 20 to 30 m/s between guard rails."""
+    return World(*fast_road.motorway(rng, paint(rng, OUTSIDE)), sensor=_any_sensor(rng), camera=CAR)
+
+
+def _any_sensor(rng: np.random.Generator) -> Sensor:
+    """As often a random sensor as a good one with an ordinary lens."""
+    if rng.random() < 0.5:
+        return random_sensor(rng)
+    return Sensor(exposure=float(rng.uniform(0.8, 1.3)), softness=float(rng.uniform(0.3, 0.9)), vignette=0.2)
+
+
 def mixture(rng: np.random.Generator, paint: Painter) -> World:
     """Anything: a random place, painted richly or barely, with moving things, a random sensor and camera."""
     rich = rng.random() < 0.75
@@ -132,7 +164,22 @@ def mixture(rng: np.random.Generator, paint: Painter) -> World:
 
 WORLDS: dict[str, Callable[[np.random.Generator, Painter], World]] = {
     function.__name__: function
-    for function in (room, corridor, shapes, street, park, drone, dark, textureless, dynamic, blurred, mixture)
+    for function in (
+        room,
+        corridor,
+        shapes,
+        street,
+        park,
+        drone,
+        dark,
+        textureless,
+        dynamic,
+        blurred,
+        mixture,
+        near,
+        landing,
+        motorway,
+    )
 }
 HARD = ("dark", "textureless", "dynamic", "blurred")  # the families that break matchers
 

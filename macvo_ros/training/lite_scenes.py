@@ -29,7 +29,14 @@ from macvo_ros.training.lite_clips import FRAMES, FrameTruth, clip_arrays, save_
 
 FIRST_SEED = 10_000
 """Seeds from here on are for training; tests and benches use smaller ones."""
+_SPECIAL = {"near": 0.12, "landing": 0.12, "motorway": 0.06}
+"""Shares of the worlds that the others lack something of: the near field, a standing drone, a fast car."""
 _MIXTURE_SHARE = 0.75
+"""Of the rest; what then remains is shared equally by the other named worlds."""
+_SLOWEST, _FASTEST = 3.0, 30.0
+"""Frames a second, log-uniform between them."""
+_SLOWEST_ON_MOTORWAY = 8.0
+"""At 3 Hz a car moves 10 m between frames, where hardly anything is seen twice."""
 _CLIPS = 4
 _GAP = 1.3
 """Seconds between the clips of a world: far enough apart to see something else."""
@@ -85,13 +92,25 @@ def render_clip(sequence: RenderedSequence, first: int, seed: int) -> dict[str, 
     )
 
 
+def world_shares() -> dict[str, float]:
+    """How often each world is drawn, by name; the shares add up to 1."""
+    named = sorted(name for name in WORLDS if name != "mixture" and name not in _SPECIAL)
+    rest = 1.0 - sum(_SPECIAL.values())
+    return {
+        **_SPECIAL,
+        "mixture": rest * _MIXTURE_SHARE,
+        **dict.fromkeys(named, rest * (1 - _MIXTURE_SHARE) / len(named)),
+    }
+
+
 def _world(seed: int, photographs: Sequence[Path]) -> tuple[RenderedSequence, int]:
     """Mostly the mixture, sometimes a named world; at a random rate, so that motions are small and large."""
     rng = np.random.default_rng([seed, 1])
-    named = sorted(name for name in WORLDS if name != "mixture")
-    name = "mixture" if rng.random() < _MIXTURE_SHARE else str(rng.choice(named))
+    shares = world_shares()
+    name = str(rng.choice(list(shares), p=list(shares.values())))
     world = build(name, seed, 1024 if rng.random() < 0.3 else 512, photographs)
-    rate = float(np.exp(rng.uniform(np.log(7.0), np.log(30.0))))
+    slowest = _SLOWEST_ON_MOTORWAY if name == "motorway" else _SLOWEST
+    rate = float(np.exp(rng.uniform(np.log(slowest), np.log(_FASTEST))))
     start = int(rng.integers(1, int(2 * rate)))
     return RenderedSequence(world, start + int(_CLIPS * _GAP * rate) + FRAMES, seed, rate=rate, name=name), start
 
