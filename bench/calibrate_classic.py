@@ -111,9 +111,8 @@ def main() -> None:
         flow = match.flow.numpy().transpose(1, 2, 0)
         backward = matcher.match(second, first, Prediction(inverse(motion), match.disparity)).flow
         assert backward is not None
-        to_right = matcher.dense_flow(grey, grey_right)
-        stereo_evidence = match_evidence(grey, grey_right, to_right, matcher.dense_flow(grey_right, grey))
-        stereo_evidence.disagreement2[..., 0] += np.square(to_right[..., 1])
+        disparity, stereo_evidence, _ = matcher.match_stereo(grey, grey_right, sequence.camera)
+        to_right = -disparity[..., None]
         flow_evidence = match_evidence(grey, grey_next, flow, backward.numpy().transpose(1, 2, 0))
         static = truth.static_flow.transpose(1, 2, 0)
         for name, axes, found, right, evidence, target, coefficients in (

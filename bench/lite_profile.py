@@ -40,10 +40,13 @@ from macvo_ros.rendering.sequence import RenderedSequence
 TIMED: list[tuple[int, Any, str, str]] = [
     (0, odometry.StereoOdometry, "track", "whole frame"),
     (1, odometry, "find_trouble", "look at the images"),
+    (1, attempt, "seed_motion", "where the search begins"),
     (1, matcher.LiteMatcher, "match", "match"),
     (2, matcher.LiteMatcher, "_match_stereo", "stereo, one thread"),
     (2, matcher.LiteMatcher, "_match_temporal", "flow, the other thread"),
-    (3, matcher.DenseSearch, "flow", "dense search (both)"),
+    (3, matcher, "search_rows", "search along the rows, stereo"),
+    (3, matcher, "epipolar_variance", "vertical part, stereo"),
+    (3, matcher.DenseSearch, "flow", "dense search, flow"),
     (3, matcher, "stereo_features", "evidence, stereo"),
     (3, matcher, "temporal_features", "evidence, flow"),
     (4, features, "rigid_departure", "departure from a rigid motion"),
@@ -54,8 +57,8 @@ TIMED: list[tuple[int, Any, str, str]] = [
     (2, two_frame, "patch_depth_variance", "depth around the match"),
     (2, two_frame, "solve_pose", "pose"),
     (2, two_frame, "pattern_excess", "pattern of the residuals"),
-    (1, attempt, "find_dissent", "does the image agree"),
-    (1, odometry.StereoOdometry, "_found", "trajectory and covariance"),
+    (1, attempt, "run_checks", "does the image agree"),
+    (1, odometry.StereoOdometry, "_append_motion", "trajectory and covariance"),
 ]
 
 

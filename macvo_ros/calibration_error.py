@@ -26,7 +26,8 @@ themselves (`trajectory.py`), so that errors which keep their sign add up as the
 are not estimated, only considered (a Schmidt-Kalman filter does the same with a bias).
 
 Their variance is *measured*: the vertical component of a stereo match, which a perfect rectification would leave at
-zero, smoothed over the image. (What moves matches along rows alone it cannot show: the figure is a lower bound.)
+zero, smoothed over the image (`matching/epipolar_error.py`). What moves matches along rows alone it cannot show: the
+figure is a lower bound.
 """
 
 from __future__ import annotations
@@ -89,27 +90,6 @@ class CalibrationField:
         disparity = reference_disparity @ before + current_disparity @ after
         change = after - before
         return np.hstack((disparity + flow[0] @ change, flow[1] @ change, -disparity))
-
-
-def epipolar_variance(
-    vertical: npt.NDArray[np.float32], variance: npt.NDArray[np.float32], *, stride: int = 4
-) -> float:
-    """Mean square of the smooth part of a stereo match's vertical component, pixels^2; 0 where nothing is certain.
-
-    vertical, variance: (H, W) vertical component of the match from left to right and its variance, of which every
-    stride-th row and column is looked at. The smooth part is the median over the certain pixels of each cell of a
-    coarse grid.
-    """
-    enough = 40
-    vertical, variance = vertical[::stride, ::stride], variance[::stride, ::stride]
-    certain = variance < max(0.1**2, float(np.quantile(variance, 0.2)))
-    squares = []
-    for values_row, certain_row in zip(np.array_split(vertical, 3), np.array_split(certain, 3), strict=True):
-        for cell, sure in zip(np.array_split(values_row, 4, 1), np.array_split(certain_row, 4, 1), strict=True):
-            values = cell[sure]
-            if len(values) >= enough:
-                squares.append(float(np.partition(values, len(values) // 2)[len(values) // 2]) ** 2)
-    return float(np.mean(squares)) if squares else 0.0
 
 
 class RunningMean:

@@ -35,7 +35,7 @@ from macvo_ros.commands._train_lite import find_photographs, prepare
 from macvo_ros.errors import ConfigError, SequenceError
 from macvo_ros.matching.lite.network import load_network
 from macvo_ros.rendering.sequence import RenderedSequence
-from macvo_ros.rendering.worlds import build
+from macvo_ros.rendering.worlds import WORLDS, build
 from macvo_ros.sequences.poses import NED_FROM_OPTICAL
 from macvo_ros.sequences.tartanair import LAYOUTS, open_tartanair
 from macvo_ros.sequences.tartanair_truth import TartanAirTruth
@@ -127,6 +127,14 @@ def test_rendered_clips_are_made_once_and_with_the_photographs_given(
     lite_scenes.render_clips(plain, 1)
     assert file.stat().st_mtime_ns == before
     assert [lite_scenes.is_held_out(Path(f"{seed}_0.npz")) for seed in range(10_000, 10_004)] == [False] * 3 + [True]
+
+
+def test_near_and_fast_worlds_have_their_share_of_the_training() -> None:
+    shares = lite_scenes.world_shares()
+    assert sum(shares.values()) == pytest.approx(1)
+    assert set(shares) == set(WORLDS)
+    assert (shares["near"], shares["landing"], shares["motorway"]) == (0.12, 0.12, 0.06)
+    assert shares["mixture"] == pytest.approx(0.75 * 0.7)
 
 
 def test_static_flow_of_points_behind_the_camera_is_unknown() -> None:

@@ -12,8 +12,8 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""The `classic` matcher: OpenCV's DIS flow for both pairs, with a variance from forward-backward disagreement,
-brightness residual and texture. No network, no weights."""
+"""The `classic` matcher: semi-global matching along the rows for stereo, OpenCV's DIS flow for the temporal pair, with
+a variance from forward-backward disagreement, brightness residual and texture. No network, no weights."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from macvo_ros.calibration_error import epipolar_variance
+from macvo_ros.camera import StereoCamera
 from macvo_ros.config import ClassicConfig
 from macvo_ros.error_correlation import ErrorCorrelation
 from macvo_ros.frame import Image, StereoFrame
-from macvo_ros.matching.match_variance import VarianceCoefficients, match_evidence
+from macvo_ros.matching.epipolar_error import epipolar_variance
+from macvo_ros.matching.flow_search import FlowSearch
+from macvo_ros.matching.match_variance import Evidence, VarianceCoefficients, match_evidence
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction
 from macvo_ros.matching.patch_refinement import RefinedCoefficients, refine_matches
 from macvo_ros.matching.rigid_flow import rigid_flow
+from macvo_ros.matching.stereo_search import disparity_range, search_rows
 from macvo_ros.se3 import inverse
 
 Float32 = npt.NDArray[np.float32]
@@ -52,17 +55,18 @@ REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.77, dense=0.39)
 
 
 class ClassicMatcher:
-    """Dense inverse search on grey images, on the CPU."""
+    """Search along rows and dense inverse search on grey images, on the CPU."""
 
     disparity_correlation = ErrorCorrelation(share=0.28, length=28)
     flow_correlation = ErrorCorrelation(share=0.49, length=10)
 
-    def __init__(self, config: ClassicConfig) -> None:
+    def __init__(self, config: ClassicConfig, min_depth: float = 0.0) -> None:
+        """min_depth: metres, nothing is nearer (`stereo.min_depth`)."""
+        self._min_depth = min_depth
         self.device = torch.device("cpu")
         self.uses_prediction = config.seeded
         self._config = config
-        self._dis, self._seeded_dis = (cv2.DISOpticalFlow.create(_PRESETS[config.preset]) for _ in range(2))
-        self._size: tuple[int, ...] | None = None
+        self._search = FlowSearch(lambda: cv2.DISOpticalFlow.create(_PRESETS[config.preset]))
         self._grey: dict[int, tuple[StereoFrame, Image, Image]] = {}
 
     def reset(self) -> None:
@@ -73,15 +77,8 @@ class ClassicMatcher:
         """See `Matcher.match`. The prediction seeds the temporal flow where `classic.seeded` is on."""
         self._forget_all_but(reference, current)
         left, right = self.greys(current)
-        to_right = self.dense_flow(left, right)
-        to_left = self.dense_flow(right, left)
-        evidence = match_evidence(left, right, to_right, to_left)
-        # Rectified images match along rows: any vertical component is an error of the match.
-        evidence.disagreement2[..., 0] += np.square(to_right[..., 1])
-        disparity = np.ascontiguousarray(-to_right[..., 0])
-        stereo_var = evidence.variance(STEREO_VARIANCE)
-        disparity_var = np.ascontiguousarray(stereo_var[..., 0])
-        epipolar_var = epipolar_variance(to_right[..., 1], stereo_var[..., 1])
+        disparity, evidence, epipolar_var = self.match_stereo(left, right, current.camera)
+        disparity_var = np.ascontiguousarray(evidence.variance(STEREO_VARIANCE)[..., 0])
         if reference is None:
             return Match(torch.from_numpy(disparity), torch.from_numpy(disparity_var), epipolar_var=epipolar_var)
 
@@ -90,8 +87,8 @@ class ClassicMatcher:
         if prediction is not None and self._config.seeded:
             seed = rigid_flow(current.camera, prediction.disparity.numpy(), prediction.motion)
             back_seed = rigid_flow(current.camera, disparity, inverse(prediction.motion))
-        flow = self.dense_flow(earlier, left, seed)
-        backward = self.dense_flow(left, earlier, back_seed)
+        flow = self._search.flow(earlier, left, seed)
+        backward = self._search.flow(left, earlier, back_seed)
         flow_var = match_evidence(earlier, left, flow, backward).variance(FLOW_VARIANCE)
         return Match(
             torch.from_numpy(disparity),
@@ -131,14 +128,25 @@ class ClassicMatcher:
             matched_disparity_var=REFINED_STEREO_VARIANCE.variance(points.matched_disparity_var[:, None], after)[:, 0],
         ).subset(alike)
 
-    def dense_flow(self, source: Image, target: Image, seed: Float32 | None = None) -> Float32:
-        """(H, W, 2) flow between two grey images, started from a seed of the same shape (which is overwritten)."""
-        if source.shape != self._size:  # OpenCV keeps buffers of the first size and reads beyond them in a larger image
-            self._dis, self._seeded_dis = (cv2.DISOpticalFlow.create(_PRESETS[self._config.preset]) for _ in range(2))
-            self._size = source.shape
-        # It keeps the seed, too, and starts the next search without one from it: those go to another.
-        dis = self._dis if seed is None else self._seeded_dis
-        return np.asarray(dis.calc(source, target, seed), dtype=np.float32)
+    def match_stereo(self, left: Image, right: Image, camera: StereoCamera) -> tuple[Float32, Evidence, float]:
+        """(H, W) disparity of grey images, what speaks for and against it, and how far it leaves its rows, pixels^2.
+
+        Searched at half the size; refinement at the keypoints makes up for it.
+        """
+        size = max(camera.width // 2, 1), max(camera.height // 2, 1)
+        small = [cv2.resize(image, size, interpolation=cv2.INTER_AREA) for image in (left, right)]
+        scale = camera.width / size[0]  # not quite two where the width is odd
+        lowest, highest = (limit / scale for limit in disparity_range(camera, self._min_depth))
+        there = search_rows(small[0], small[1], lowest, highest)
+        # Mirrored, the right image is the left one of a pair with the same disparities.
+        mirrored = search_rows(small[1][:, ::-1], small[0][:, ::-1], lowest, highest)
+        full = (camera.width, camera.height)
+        disparity, back = (
+            np.asarray(cv2.resize(np.float32(scale) * half, full, interpolation=cv2.INTER_LINEAR), dtype=np.float32)
+            for half in (there.disparity, np.ascontiguousarray(mirrored.disparity[:, ::-1]))
+        )
+        evidence = match_evidence(left, right, _along_rows(-disparity), _along_rows(back))
+        return disparity, evidence, 4 * epipolar_variance(small[0], small[1], there)
 
     def greys(self, frame: StereoFrame) -> tuple[Image, Image]:
         """Grey (left, right) of a frame, kept while it is the reference or the current one."""
@@ -150,6 +158,11 @@ class ClassicMatcher:
     def _forget_all_but(self, *frames: StereoFrame | None) -> None:
         keep = {id(frame) for frame in frames if frame is not None}
         self._grey = {key: entry for key, entry in self._grey.items() if key in keep}
+
+
+def _along_rows(displacement: Float32) -> Float32:
+    """(H, W, 2) flow of an (H, W) displacement along rows."""
+    return np.stack((displacement, np.zeros_like(displacement)), axis=-1)
 
 
 def _grey(image: Image) -> Image:

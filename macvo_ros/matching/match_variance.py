@@ -25,11 +25,12 @@ smears). floor, a, b and c are fitted by maximum likelihood on rendered scenes (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import cv2
 import numpy as np
 import numpy.typing as npt
+
+from macvo_ros.matching.flow_search import pixel_grid
 
 Float32 = npt.NDArray[np.float32]
 Grey = npt.NDArray[np.uint8]
@@ -79,7 +80,7 @@ class Evidence:
 def match_evidence(source: Grey, target: Grey, flow: Float32, backward: Float32) -> Evidence:
     """Evidence for `flow` (H, W, 2) from source to target, given the flow back from target to source."""
     height, width = source.shape
-    position = flow + _grid(height, width)
+    position = flow + pixel_grid(height, width)
     back = cv2.remap(backward, position, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     back += flow
     np.square(back, out=back)
@@ -105,10 +106,3 @@ def match_evidence(source: Grey, target: Grey, flow: Float32, backward: Float32)
     bend = flow - cv2.boxFilter(flow, -1, _BEND_WINDOW)
     bend2 = cv2.boxFilter(bend * bend, -1, _BEND_WINDOW)
     return Evidence(disagreement2=back, patch2=np.stack((yy * scale, xx * scale), axis=-1), bend2=bend2)
-
-
-@lru_cache(maxsize=4)
-def _grid(height: int, width: int) -> Float32:
-    """(H, W, 2) pixel coordinates (u, v)."""
-    u, v = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
-    return np.stack((u, v), axis=-1)

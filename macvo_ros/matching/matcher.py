@@ -39,7 +39,7 @@ class Match:
     disparity_var: (H, W) pixels^2.
     flow: (2, H, W) pixels (u, v): reference left pixel x is current left pixel x + flow; None without a reference.
     flow_var: (2, H, W) pixels^2, per axis.
-    epipolar_var: pixels^2, how far the stereo match leaves its row on average (`calibration_error.epipolar_variance`):
+    epipolar_var: pixels^2, how far the stereo match leaves its row on average (`epipolar_error.py`):
     what the calibration is off by; 0 where the matcher cannot tell.
     keypoint_disparity_var, keypoint_flow_var: (H/s, W/s) and (2, H/s, W/s) pixels^2, on every s-th pixel: what the
     variances of keypoints will be once they are refined. They are chosen by it, or by the dense ones where it is None.
@@ -139,12 +139,13 @@ def make_matcher(config: Config) -> Matcher:
     if name == "classic":
         from macvo_ros.matching.classic import ClassicMatcher
 
-        return ClassicMatcher(config.classic)
+        return ClassicMatcher(config.classic, config.stereo.min_depth)
     if name == "lite":
         from macvo_ros.matching.lite.matcher import LiteMatcher
         from macvo_ros.matching.lite.network import WEIGHTS, load_network
 
-        return LiteMatcher(load_network(Path(config.lite.weights) if config.lite.weights else WEIGHTS))
+        network = load_network(Path(config.lite.weights) if config.lite.weights else WEIGHTS)
+        return LiteMatcher(network, config.stereo.min_depth)
     if name == "flowformer":
         from macvo_ros.matching.flowformer.choice import make_flowformer
 

@@ -28,9 +28,11 @@ import torch
 from tqdm import tqdm
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.matching.lite.features import ImageFeatures, flow_on_grid, stereo_features, temporal_features
-from macvo_ros.matching.lite.matcher import DenseSearch, full_flow, seed_flow
+from macvo_ros.matching.flow_search import FlowSearch
+from macvo_ros.matching.lite.features import ImageFeatures, stereo_features, temporal_features, to_grid
+from macvo_ros.matching.lite.matcher import full_disparity, full_flow, make_search, search_stereo, seed_flow
 from macvo_ros.matching.lite.refinement import refine_smooth
+from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.se3 import exp_so3, transform
 from macvo_ros.training.flow_pairs import FlowPair
 from macvo_ros.training.lite_clips import Clip
@@ -40,7 +42,9 @@ Float64 = npt.NDArray[np.float64]
 
 _REFINED_POINTS = 600
 _BORDER = 12
-_LARGEST_FLOW = 400.0
+_LARGEST_FLOW = 600.0
+_PREDICTED = 4.0
+"""Pixels by which the motion before may mispredict the flow before features are asked instead."""
 
 
 class LiteSamples:
@@ -80,25 +84,24 @@ def make_evidence(clips: list[Path], cache: Path, share: tuple[int, int] = (0, 1
 def clip_samples(clip: Clip, seed: int) -> npt.NDArray[np.float16]:
     """(S, C + 4, h, w) two stereo and two temporal matches: evidence, error before and after refinement."""
     rng = np.random.default_rng(seed)
-    search = DenseSearch()
+    search = FlowSearch(make_search)
     images = [clip.grey(frame) for frame in range(3)]
     size = images[0][0].shape
     lefts, rights = ([ImageFeatures(pair[side]) for pair in images] for side in range(2))
     samples = []
     for frame in range(2):
         left, right, following = lefts[frame], rights[frame], lefts[frame + 1]
-        half = search.flow(left, right)
-        evidence = stereo_features(left, right, half, clip.camera)
-        to_right = full_flow(half, *size)
-        disparity = clip.truth("disparity", frame)
-        # A vertical offset of the whole image is the calibration's error and not the match's.
-        level = np.full_like(disparity, np.median(to_right[1]))
-        errors = match_errors(clip, frame, left, right, to_right, np.stack((-disparity, level)), 1, rng)
+        found = search_stereo(left, right, clip.camera, min_depth=0.0)
+        evidence = stereo_features(left, right, found, clip.camera)
+        disparity = full_disparity(found, *size)
+        # Stereo matches keep their rows: the second axis says the same as the first.
+        to_right, truth = np.stack((-disparity, -disparity)), -clip.truth("disparity", frame)
+        errors = match_errors(clip, frame, left, right, to_right, np.stack((truth, truth)), 1, rng)
         samples.append(np.concatenate((evidence, *errors)))
 
+        measured = to_grid(disparity)
         motion = predicted_motion(clip, frame, rng)
-        measured = -flow_on_grid(half)[..., 0]
-        half = search.flow(left, following, seed_flow(clip.camera, measured, motion))
+        half = search.flow(left.small, following.small, seed_flow(clip.camera, measured, motion))
         evidence = temporal_features(left, following, half, measured, clip.camera, motion)
         flow = full_flow(half, *size)
         errors = match_errors(clip, frame, left, following, flow, clip.truth("static_flow", frame), 2, rng)
@@ -107,15 +110,20 @@ def clip_samples(clip: Clip, seed: int) -> npt.NDArray[np.float16]:
 
 
 def predicted_motion(clip: Clip, frame: int, rng: np.random.Generator) -> Float64:
-    """What the odometry would expect: mostly the motion before, sometimes one found from features, or none."""
+    """Where the odometry would begin: at the motion before or one from features (`motion_seed.py`), rarely at none."""
     kind = rng.random()
-    if kind < 0.7:
-        return clip.motion(frame - 1)
-    if kind < 0.9:
-        motion = clip.motion(frame)
-        disturbance = transform(exp_so3(rng.normal(0, 0.004, 3)), rng.normal(0, 0.03, 3))
-        return np.asarray(motion @ disturbance)
-    return np.eye(4)
+    if kind > 0.95:
+        return np.eye(4)
+    truth, before = clip.motion(frame), clip.motion(frame - 1)
+    disturbance = transform(exp_so3(rng.normal(0, 0.004, 3)), rng.normal(0, 0.03, 3))
+    disparity = clip.truth("disparity", frame)
+    if kind < 0.7 and np.isfinite(disparity).any():
+        camera = clip.camera.resized(disparity.shape[1], disparity.shape[0])
+        typical = np.full(disparity.shape, np.nanmedian(disparity), np.float32) * np.float32(camera.fx / clip.camera.fx)
+        missed = rigid_flow(camera, typical, truth) - rigid_flow(camera, typical, before)
+        if np.median(np.linalg.norm(missed, axis=-1)) * clip.camera.fx / camera.fx < _PREDICTED:
+            return before
+    return np.asarray(truth @ disturbance)
 
 
 def match_errors(
@@ -139,7 +147,7 @@ def match_errors(
     dense = np.where(known, found - truth, np.float32(np.nan))
     refined = np.full_like(dense, np.nan)
     height, width = flow.shape[1:]
-    landing_u, landing_v = u + found[0], v + found[1]
+    landing_u, landing_v = u + found[0], v + (found[1] if axes == 2 else 0)
     inside = known
     for x, size in ((u, width), (v, height), (landing_u, width), (landing_v, height)):
         inside = inside & (x >= _BORDER) & (x <= size - 1 - _BORDER)

@@ -20,11 +20,11 @@ import threading
 
 import torch
 
-from macvo_ros.calibration_error import epipolar_variance
 from macvo_ros.config import FlowFormerConfig
 from macvo_ros.error_correlation import ErrorCorrelation
 from macvo_ros.errors import ConfigError
 from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.matching.epipolar_error import dense_epipolar_variance
 from macvo_ros.matching.flowformer.network import Encoded, FlowFormerCov, crop
 from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow, resize_image
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction
@@ -51,7 +51,7 @@ def as_match(stereo: Flow, temporal: Flow | None) -> Match:
     """
     disparity, disparity_var = -stereo[0][0, 0], stereo[1][0, 0]
     vertical, vertical_var = (part[0, 1].float().cpu().numpy() for part in stereo)
-    epipolar_var = epipolar_variance(vertical, vertical_var)
+    epipolar_var = dense_epipolar_variance(vertical, vertical_var)
     if temporal is None:
         return Match(disparity, disparity_var, epipolar_var=epipolar_var)
     return Match(disparity, disparity_var, temporal[0][0], temporal[1][0], epipolar_var)

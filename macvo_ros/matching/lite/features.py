@@ -19,15 +19,15 @@ All channels are compressed to about -3 .. 3, so that the network needs no stati
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.camera import StereoCamera
 from macvo_ros.frame import Image
+from macvo_ros.matching.flow_search import pixel_grid
 from macvo_ros.matching.lite.rigid_departure import rigid_departure
+from macvo_ros.matching.stereo_search import RowMatch
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -37,8 +37,9 @@ SCALE = 4
 CHANNELS = (
     "brightness", "fine_texture", "texture_u", "texture_v", "texture_uv", "residual", "residual_noise",
     "gradient_residual", "bend_u", "bend_v", "bend_u_size", "bend_v_size", "crowding", "departure_u", "departure_v",
-    "inverse_depth", "margin", "temporal",
+    "inverse_depth", "margin", "temporal", "unconfirmed",
 )  # fmt: skip
+UNCONFIRMED = CHANNELS.index("unconfirmed")
 
 
 def grid_size(height: int, width: int) -> tuple[int, int]:
@@ -130,12 +131,14 @@ def grid_camera(camera: StereoCamera) -> StereoCamera:
     return camera.cropped(0, 0, columns * SCALE, rows * SCALE).resized(columns, rows)
 
 
-def stereo_features(left: ImageFeatures, right: ImageFeatures, half_flow: Float32, camera: StereoCamera) -> Float32:
-    """(C, h, w) channels of a match from left to right; half_flow: (2h, 2w, 2) flow of the halved images."""
+def stereo_features(left: ImageFeatures, right: ImageFeatures, match: RowMatch, camera: StereoCamera) -> Float32:
+    """(C, h, w) channels of a match from left to right; match: of the halved images."""
+    half_flow = np.zeros((*match.disparity.shape, 2), np.float32)
+    half_flow[..., 0] = -match.disparity
     flow = flow_on_grid(half_flow)
-    departure = np.zeros_like(flow)
-    departure[..., 1] = flow[..., 1] - np.float32(np.median(flow[::2, ::2, 1]))
-    return _features(left, right, half_flow, flow, departure, -flow[..., 0], camera, temporal=False)
+    out = _features(left, right, half_flow, flow, np.zeros_like(flow), -flow[..., 0], camera, temporal=False)
+    out[UNCONFIRMED] = 2 * _cells((~match.confirmed).astype(np.float32), *left.grid)
+    return out
 
 
 def temporal_features(
@@ -172,7 +175,7 @@ def _features(
     out = np.empty((len(CHANNELS), rows, columns), np.float32)
     out[:5] = source.texture()
 
-    position = half_flow + _pixels(2 * rows, 2 * columns)
+    position = half_flow + pixel_grid(2 * rows, 2 * columns)
     residual = cv2.remap(target.layers, position, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     residual -= source.layers
     mean = _cells(cv2.extractChannel(residual, 0), rows, columns)
@@ -190,7 +193,7 @@ def _features(
     out[8:10] = _squash(np.float32(4) * bend).transpose(2, 0, 1)
     out[10:12] = (np.float32(0.5) * np.log(size + np.float32(1e-3)) + np.float32(1)).transpose(2, 0, 1)
 
-    landing = flow * np.float32(1 / SCALE) + _pixels(rows, columns)
+    landing = flow * np.float32(1 / SCALE) + pixel_grid(rows, columns)
     out[12] = _crowding(landing) - np.float32(1)
     out[13:15] = _squash(np.float32(4) * departure).transpose(2, 0, 1)
     out[15] = np.log(np.maximum(disparity - np.float32(camera.disparity_offset), 0) + np.float32(0.5)) - np.float32(2)
@@ -198,6 +201,7 @@ def _features(
     inside = np.minimum(np.minimum(u, columns - 1 - u), np.minimum(v, rows - 1 - v))
     out[16] = np.clip(inside * np.float32(0.25), -2, 2)
     out[17] = 1.0 if temporal else -1.0
+    out[UNCONFIRMED] = 0.0
     np.clip(out, -8, 8, out=out)
     return out
 
@@ -219,10 +223,3 @@ def _crowding(landing: Float32) -> Float32:
 
 def _cells(image: Float32, rows: int, columns: int) -> Float32:
     return np.asarray(cv2.resize(image, (columns, rows), interpolation=cv2.INTER_AREA), dtype=np.float32)
-
-
-@lru_cache(maxsize=8)
-def _pixels(height: int, width: int) -> Float32:
-    """(H, W, 2) pixel coordinates (u, v)."""
-    u, v = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
-    return np.stack((u, v), axis=-1)

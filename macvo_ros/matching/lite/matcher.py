@@ -28,14 +28,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from macvo_ros.calibration_error import epipolar_variance
 from macvo_ros.camera import StereoCamera
 from macvo_ros.error_correlation import ErrorCorrelation
 from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.matching.epipolar_error import epipolar_variance
+from macvo_ros.matching.flow_search import FlowSearch
 from macvo_ros.matching.lite.features import (
     SCALE,
     ImageFeatures,
-    flow_on_grid,
     grid_camera,
     grid_size,
     stereo_features,
@@ -52,6 +52,7 @@ from macvo_ros.matching.lite.refinement import (
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction
 from macvo_ros.matching.patch_refinement import Refinement
 from macvo_ros.matching.rigid_flow import rigid_flow
+from macvo_ros.matching.stereo_search import RowMatch, disparity_range, search_rows
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -89,26 +90,8 @@ class _Side:
     stereo: LiteMatch | None = None
 
 
-class DenseSearch:
-    """OpenCV's DIS flow between halved images. One for each thread: it keeps buffers.
-
-    About its fast preset: precision is left to refinement, but patches must overlap, or weakly textured places fail.
-    """
-
-    def __init__(self) -> None:
-        self._size: tuple[int, ...] = ()
-        self._dis: dict[bool, cv2.DISOpticalFlow] = {}
-
-    def flow(self, source: ImageFeatures, target: ImageFeatures, seed: Float32 | None = None) -> Float32:
-        """(H / 2, W / 2, 2) flow of the halved images in pixels of them, from a seed of this shape (overwritten)."""
-        if source.small.shape != self._size:  # OpenCV reads beyond buffers of another size
-            self._size = source.small.shape
-            # It keeps the last seed, too, and starts the next search without one from it: one for each kind.
-            self._dis = {kind: _search() for kind in (True, False)}
-        return np.asarray(self._dis[seed is None].calc(source.small, target.small, seed), dtype=np.float32)
-
-
-def _search() -> cv2.DISOpticalFlow:
+def make_search() -> cv2.DISOpticalFlow:
+    """About the fast preset: precision is left to refinement, but patches must overlap, or weak texture fails."""
     dis = cv2.DISOpticalFlow.create(cv2.DISOPTICAL_FLOW_PRESET_FAST)
     dis.setFinestScale(1)
     dis.setGradientDescentIterations(12)
@@ -123,11 +106,13 @@ class LiteMatcher:
     flow_correlation = ErrorCorrelation(share=1.0, length=12)
     uses_prediction = True
 
-    def __init__(self, network: LiteNetwork | None = None) -> None:
+    def __init__(self, network: LiteNetwork | None = None, min_depth: float = 0.0) -> None:
+        """min_depth: metres, nothing is nearer (`stereo.min_depth`)."""
         self.device = torch.device("cpu")
+        self._min_depth = min_depth
         self._network = network or load_network()
         self._sides: dict[int, _Side] = {}
-        self._stereo_search, self._temporal_search = DenseSearch(), DenseSearch()
+        self._search = FlowSearch(make_search)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="macvo stereo matching")
 
     def reset(self) -> None:
@@ -200,22 +185,36 @@ class LiteMatcher:
     def _match_stereo(self, side: _Side) -> LiteMatch:
         """Match left to right."""
         camera = side.frame.camera
-        to_right = self._stereo_search.flow(side.left, side.right)
-        evidence = stereo_features(side.left, side.right, to_right, camera)
-        return _stereo_match(to_right, self.variances(evidence), side.left.patch_variance()[:1], camera)
+        found = search_stereo(side.left, side.right, camera, self._min_depth)
+        variance = self.variances(stereo_features(side.left, side.right, found, camera))
+        displacement = -full_disparity(found, camera.height, camera.width)
+        expected = _keypoint_variance(variance, side.left.patch_variance()[:1])
+        return LiteMatch(
+            disparity=torch.from_numpy(-displacement),
+            to_right=displacement[..., None],
+            disparity_var=torch.from_numpy(_full_size(variance[0], camera.height, camera.width)),
+            epipolar_var=4 * epipolar_variance(side.left.small, side.right.small, found),
+            keypoint_disparity_var=torch.from_numpy(_half_size(expected[0])),
+            refined_disparity_var=torch.from_numpy(np.ascontiguousarray(variance[2])),
+        )
 
     def _match_temporal(self, earlier: _Side, now: _Side, prediction: Prediction | None) -> tuple[Float32, Float32]:
         """Flow (H / 2, W / 2, 2) from the earlier left image to the current one, and its (4, h, w) variances."""
         camera = now.frame.camera
         if prediction is None:
             motion, seed = np.eye(4), None
-            disparity = -flow_on_grid(self._temporal_search.flow(earlier.left, earlier.right))[..., 0]
+            disparity = to_grid(self._stereo_of(earlier).disparity.numpy())
         else:
             motion, disparity = prediction.motion, to_grid(prediction.disparity.numpy())
             seed = seed_flow(camera, disparity, motion)
-        flow = self._temporal_search.flow(earlier.left, now.left, seed)
+        flow = self._search.flow(earlier.left.small, now.left.small, seed)
         evidence = temporal_features(earlier.left, now.left, flow, disparity, camera, motion)
         return flow, self.variances(evidence)
+
+    def _stereo_of(self, side: _Side) -> LiteMatch:
+        if side.stereo is None:
+            side.stereo = self._match_stereo(side)
+        return side.stereo
 
     def images(self, frame: StereoFrame) -> tuple[ImageFeatures, ImageFeatures]:
         """Left and right image of a frame, kept while it is the reference or the current one."""
@@ -241,6 +240,12 @@ class LiteMatcher:
         return side
 
 
+def search_stereo(left: ImageFeatures, right: ImageFeatures, camera: StereoCamera, min_depth: float) -> RowMatch:
+    """Disparities of the halved images, in pixels of them; min_depth: metres (`stereo.min_depth`)."""
+    lowest, highest = disparity_range(camera, min_depth)
+    return search_rows(left.small, right.small, lowest / 2, highest / 2)
+
+
 def seed_flow(camera: StereoCamera, disparity: Float32, motion: Float64) -> Float32:
     """(2h, 2w, 2) flow of the halved images under a (4, 4) motion; disparity: (h, w) on the grid, pixels of the image.
 
@@ -249,6 +254,11 @@ def seed_flow(camera: StereoCamera, disparity: Float32, motion: Float64) -> Floa
     coarse = rigid_flow(grid_camera(camera), disparity * np.float32(1 / SCALE), motion) * np.float32(SCALE / 2)
     rows, columns = disparity.shape
     return np.asarray(cv2.resize(coarse, (2 * columns, 2 * rows), interpolation=cv2.INTER_LINEAR), dtype=np.float32)
+
+
+def full_disparity(match: RowMatch, height: int, width: int) -> Float32:
+    """(H, W) disparity at all pixels of the image, of a match of the halved images in pixels of them."""
+    return _full_size(match.disparity * np.float32(2), height, width)
 
 
 def full_flow(half_flow: Float32, height: int, width: int) -> Float32:
@@ -267,21 +277,6 @@ def _keypoint_variance(variance: Float32, patch: Float32) -> Float32:
     axes = len(patch)
     return np.asarray(
         variance[2 : 2 + axes] + np.float32(_DENSE_SHARE) * variance[:axes] + np.float32(_PATCH_NOISE) * patch
-    )
-
-
-def _stereo_match(to_right: Float32, variance: Float32, patch: Float32, camera: StereoCamera) -> LiteMatch:
-    """to_right: (H / 2, W / 2, 2) flow from left to right; variance: (4, h, w) of the network; patch: (1, h, w)."""
-    horizontal, vertical = cv2.split(to_right)
-    vertical = cv2.resize(vertical, variance.shape[:0:-1], interpolation=cv2.INTER_AREA) * np.float32(2)
-    displacement = _full_size(horizontal * np.float32(2), camera.height, camera.width)
-    return LiteMatch(
-        disparity=torch.from_numpy(-displacement),
-        to_right=displacement[..., None],
-        disparity_var=torch.from_numpy(_full_size(variance[0], camera.height, camera.width)),
-        epipolar_var=epipolar_variance(vertical, variance[1], stride=2),
-        keypoint_disparity_var=torch.from_numpy(_half_size(_keypoint_variance(variance, patch)[0])),
-        refined_disparity_var=torch.from_numpy(np.ascontiguousarray(variance[2])),
     )
 
 

@@ -1,0 +1,157 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""Stereo search along the rows: semi-global matching, coarse to fine, over the whole range that the image allows.
+
+A coarse search at half the size of the given images covers every disparity that is possible; what it finds bounds the
+range of the fine one, whose time grows with that range: a street pays for 40 disparities, a gripper before the lens
+for all of them. Pixels whose match is not confirmed by the match back (hidden from the right camera, or beyond its left
+edge) are known, and filled from the background beside them. A Gauss-Newton step or two along the row, over a small
+window, then take off the bias that semi-global matching has towards whole pixels.
+
+Matches do not leave their rows here: by how much the images really do is measured apart (`epipolar_error.py`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.camera import StereoCamera
+from macvo_ros.frame import Image
+
+Float32 = npt.NDArray[np.float32]
+Mask = npt.NDArray[np.bool_]
+
+_FRACTION = 16
+"""OpenCV's disparities are whole numbers of this fraction of a pixel."""
+_BLOCK = 3
+_SMOOTH, _JUMP = 16 * _BLOCK**2, 64 * _BLOCK**2
+"""Penalties of a step of one pixel and of any other: twice what OpenCV's documentation advises for this block, which
+takes a third off the errors on bare walls and adds a twentieth elsewhere (`bench.dense_disparity`)."""
+_AGREE = 1
+"""Pixels that the match back from the right image may differ by."""
+_SPECKLE, _STEADY = 50, 1
+"""Connected pixels that a match needs to count, and pixels by which neighbours among them may differ: what has no match
+(hidden, or beyond the edge) finds one by chance in spots, from which whole rows would be filled."""
+_WIDEST = 0.4
+"""Share of the image's width that disparities may reach where nothing else is said."""
+_BEYOND, _LEAST = 2.0, 16.0
+"""Pixels beyond infinity that noise and cameras turned against each other reach; the least range worth a search."""
+_TAIL = 0.002
+"""Share of the coarse disparities that the range of the fine search may leave out at either end."""
+_MARGIN = 3
+"""Pixels of the fine search by which its range is wider than what the coarse search found."""
+_STEPS, _WINDOW, _RIDGE, _LONGEST = 2, (7, 7), 4.0, 0.5
+"""Gauss-Newton: steps, window, what is added to the mean squared gradient (grey levels^2), longest step (pixels)."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowMatch:
+    """Disparities of an image, in its own pixels.
+
+    disparity: (H, W) float32: left pixel (u, v) is right pixel (u - disparity, v); finite everywhere.
+    confirmed: (H, W) whether the match back from the right image agrees; elsewhere the disparity is a guess.
+    """
+
+    disparity: Float32
+    confirmed: Mask
+
+
+def disparity_range(camera: StereoCamera, min_depth: float) -> tuple[float, float]:
+    """Smallest and largest disparity that are possible, pixels of the image.
+
+    min_depth: metres; 0: whatever leaves most of the image to both cameras, disparities up to a share of the width.
+    """
+    offset = camera.disparity_offset
+    widest = _WIDEST * camera.width
+    if min_depth > 0:
+        widest = min(float(camera.disparity(min_depth)) - offset, camera.width - 1.0)
+    return offset - _BEYOND, offset + max(widest, _LEAST)
+
+
+def search_rows(left: Image, right: Image, lowest: float, highest: float) -> RowMatch:
+    """Match two grey images along their rows; lowest, highest: disparities that are possible, pixels."""
+    size = max(left.shape[1] // 2, 1), max(left.shape[0] // 2, 1)
+    small = [cv2.resize(image, size, interpolation=cv2.INTER_AREA) for image in (left, right)]
+    coarse = _semi_global(small[0], small[1], int(np.floor(lowest / 2)), int(np.ceil(highest / 2)))
+    found = coarse[np.isfinite(coarse)]
+    if len(found):
+        # Rounded up to what OpenCV searches, the coarse range reaches beyond the one that was asked for.
+        tails = np.clip(2 * np.quantile(found, (_TAIL, 1 - _TAIL)), lowest, highest)
+        lowest, highest = max(lowest, tails[0] - _MARGIN), min(highest, tails[1] + _MARGIN)
+    fine = _semi_global(left, right, int(np.floor(lowest)), int(np.ceil(highest)))
+    column = np.arange(left.shape[1], dtype=np.float32)
+    confirmed = (column - fine >= 0) & (column - fine <= left.shape[1] - 1)  # nan: neither
+    filled = _filled(np.where(confirmed, fine, np.float32(np.nan)))
+    return RowMatch(_sub_pixel(left, right, filled), confirmed)
+
+
+def _semi_global(left: Image, right: Image, lowest: int, highest: int) -> Float32:
+    """(H, W) disparities from lowest to highest, nan where none is unique and confirmed."""
+    count = -(-(highest + 1 - lowest) // 16) * 16  # OpenCV searches multiples of 16
+    # Columns nearer to the edge than the largest disparity are left out by OpenCV: there must be none.
+    before, after = max(lowest + count, 0), max(-lowest, 0)
+    wide = [cv2.copyMakeBorder(image, 0, 0, before, after, cv2.BORDER_REPLICATE) for image in (left, right)]
+    matcher = cv2.StereoSGBM.create(
+        minDisparity=lowest,
+        numDisparities=count,
+        blockSize=_BLOCK,
+        P1=_SMOOTH,
+        P2=_JUMP,
+        disp12MaxDiff=_AGREE,
+        preFilterCap=31,
+        speckleWindowSize=_SPECKLE,
+        speckleRange=_STEADY,
+        mode=cv2.STEREO_SGBM_MODE_SGBM_3WAY,
+    )
+    found = np.asarray(matcher.compute(*wide))[:, before : before + left.shape[1]]
+    disparity = found.astype(np.float32) * np.float32(1 / _FRACTION)
+    return np.asarray(np.where(found >= lowest * _FRACTION, disparity, np.float32(np.nan)))
+
+
+def _filled(disparity: Float32) -> Float32:
+    """The same with every gap filled by the smaller disparity beside it in its row: what is hidden is behind."""
+    known = np.isfinite(disparity)
+    if not known.any():
+        return np.zeros_like(disparity)
+    columns = np.arange(disparity.shape[1])
+    before = np.maximum.accumulate(np.where(known, columns, -1), axis=1)
+    after = np.minimum.accumulate(np.where(known, columns, disparity.shape[1])[:, ::-1], axis=1)[:, ::-1]
+    edge = np.pad(disparity, ((0, 0), (1, 1)), constant_values=np.inf)
+    rows = np.arange(disparity.shape[0])[:, None]
+    filled = np.minimum(edge[rows, before + 1], edge[rows, after + 1])
+    empty = ~known.any(axis=1)
+    if empty.any():
+        nearest = np.flatnonzero(~empty)
+        filled[empty] = filled[nearest[np.abs(np.flatnonzero(empty)[:, None] - nearest).argmin(axis=1)]]
+    return np.asarray(filled, dtype=np.float32)
+
+
+def _sub_pixel(left: Image, right: Image, disparity: Float32) -> Float32:
+    """The same after Gauss-Newton steps on the brightness of a window, less its mean."""
+    rows, columns = left.shape
+    v, u = np.mgrid[:rows, :columns].astype(np.float32)
+    gradient = cv2.Scharr(left, cv2.CV_32F, 1, 0, scale=1 / 32)
+    normal = cv2.boxFilter(gradient * gradient, -1, _WINDOW) + np.float32(_RIDGE)
+    source = left.astype(np.float32)
+    for _ in range(_STEPS):
+        error = cv2.remap(right, u - disparity, v, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE) - source
+        error -= cv2.boxFilter(error, -1, _WINDOW)
+        step = cv2.boxFilter(gradient * error, -1, _WINDOW) / normal
+        disparity = disparity + np.clip(step, -_LONGEST, _LONGEST)
+    return disparity
