@@ -27,6 +27,7 @@ PARTS: dict[str, list[str]] = {
     "accuracy": ["bench.accuracy", "--ablation"],
     "accuracy_lite": ["bench.accuracy", "--matcher", "lite"],
     "core": ["bench.core"],
+    "dense_disparity": ["bench.dense_disparity"],
     "error_by_step": ["bench.error_by_step"],
     "flowformer": ["bench.flowformer"],
     "flowformer_flops": ["bench.flowformer_flops"],

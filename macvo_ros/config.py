@@ -23,6 +23,18 @@ from macvo_ros.settings import build, parse_assignments, read_yaml, section, set
 
 
 @dataclass(frozen=True)
+class StereoConfig:
+    """Search along the rows from the left to the right image (`classic`, `lite`)."""
+
+    min_depth: float = setting(
+        0.0,
+        "Nothing is nearer than this, metres; 0: disparities up to 40 % of the image's width are searched.",
+        low=0.0,
+        high=100.0,
+    )
+
+
+@dataclass(frozen=True)
 class ClassicConfig:
     """Settings of the `classic` matcher (OpenCV DIS flow)."""
 
@@ -101,7 +113,7 @@ class PoseConfig:
     )
     kernel: float = setting(2.5, "Huber threshold on the Mahalanobis residual; 0 switches it off.", low=0.0, high=100.0)
     max_iterations: int = setting(20, "Levenberg-Marquardt steps at most.", low=1, high=200)
-    min_points: int = setting(20, "Below this many inliers the motion counts as lost.", low=6, high=5000)
+    min_points: int = setting(8, "Below this many inliers nothing was measured: LOST.", low=6, high=5000)
 
 
 @dataclass(frozen=True)
@@ -135,6 +147,19 @@ class MotionPriorConfig:
 
 
 @dataclass(frozen=True)
+class DoubtConfig:
+    """When a measured motion is doubted: see docs/reliability.md."""
+
+    false_alarm_rate: float = setting(
+        0.01, "Share of sound frames that may be called DEGRADED because a check is unusual.", low=1e-6, high=0.5
+    )
+    prior: float = setting(
+        1e-3, "Probability that something is wrong with a frame, before it is looked at; 0: never doubt.",
+        low=0.0, high=0.5,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything the odometry core can be told."""
 
@@ -151,6 +176,7 @@ class Config:
         False, "Match the next frame while this one is optimized: faster, one frame late (flowformer, onnx)."
     )
     seed: int = setting(0, "Seed of everything random (the random selector).", low=0, high=2**31 - 1)
+    stereo: StereoConfig = section(StereoConfig)
     classic: ClassicConfig = section(ClassicConfig)
     lite: LiteConfig = section(LiteConfig)
     flowformer: FlowFormerConfig = section(FlowFormerConfig)
@@ -159,6 +185,7 @@ class Config:
     pose: PoseConfig = section(PoseConfig)
     reference: ReferenceConfig = section(ReferenceConfig)
     motion_prior: MotionPriorConfig = section(MotionPriorConfig)
+    doubt: DoubtConfig = section(DoubtConfig)
 
 
 def load_config(path: Path | None = None, assignments: list[str] | None = None) -> Config:

@@ -68,9 +68,12 @@ class Estimate:
     status, reason: how much the pose is worth, and why when it is not TRACKING (a sentence).
     pose: (4, 4) of the base frame in odom, metres.
     covariance: (6, 6) of [dt in odom axes, dtheta fixed-axis in odom], R_true = Exp(dtheta) R.
-    relative: motion of the *left camera* since the previous frame; None for the first frame.
+    relative: motion of the *left camera* over the last `elapsed` seconds: since the previous frame, or, where that was
+    lost, since the frame that this one was measured against; None for the first frame.
     relative_base: the same for the base frame.
-    elapsed: seconds since the previous frame (0 for the first).
+    elapsed: seconds (0 for the first frame).
+    fault: probability that something is wrong with the measured motion (`doubt/posterior.py`), 0 where none was
+    measured. checks: figures of the checks it comes from, by name.
     chi2: mean squared Mahalanobis residual of the inliers per degree of freedom (1 is perfect).
     match: dense maps of this frame, for whoever wants to see them.
     timings: seconds of each stage: match, select, covariance, pose, total.
@@ -85,6 +88,8 @@ class Estimate:
     relative_base: RelativeMotion | None = None
     elapsed: float = 0.0
     landmarks: Landmarks | None = None
+    fault: float = 0.0
+    checks: dict[str, float] = field(default_factory=dict)
     chi2: float = float("nan")
     match: Match | None = None
     timings: dict[str, float] = field(default_factory=dict)

@@ -38,6 +38,8 @@ Map = npt.NDArray[Any] | torch.Tensor
 _MEDIAN_STRIDE = 8
 _TINY = 1e-12
 _MAX_RELATIVE_SIGMA = 0.3
+_USUAL_WIDTH = 640
+"""Columns of the image that spacing and border are meant for; smaller ones get them in proportion."""
 
 
 def select_keypoints(
@@ -73,7 +75,7 @@ def select_keypoints(
     if config.selector == "random":
         candidates = _random_pixels(rows, columns, config, seed)
     else:
-        candidates = _local_minima(depth_var * match_var, max(config.nms // stride, 1))
+        candidates = _local_minima(depth_var * match_var, max(int(config.nms * _proportion(camera)) // stride, 1))
 
     u, v = candidates[:, 0], candidates[:, 1]
     at: Any = (v, u) if isinstance(shift, np.ndarray) else tuple(torch.from_numpy(i).to(shift.device) for i in (v, u))
@@ -98,10 +100,13 @@ def select_keypoints(
 
 
 def _inside(u: npt.NDArray[Any], v: npt.NDArray[Any], border: int, camera: StereoCamera) -> npt.NDArray[np.bool_]:
-    # A border that would leave nothing of a small image shrinks to an eighth of it.
-    border = min(border, camera.width // 8, camera.height // 8)
+    border = int(border * _proportion(camera))
     inside = (u >= border) & (u <= camera.width - 1 - border) & (v >= border) & (v <= camera.height - 1 - border)
     return np.asarray(inside)
+
+
+def _proportion(camera: StereoCamera) -> float:
+    return min(1.0, camera.width / _USUAL_WIDTH)
 
 
 def _random_pixels(height: int, width: int, config: KeypointConfig, seed: int) -> npt.NDArray[np.int64]:

@@ -53,6 +53,7 @@ class ConstantVelocity:
     def reset(self) -> None:
         """Forget the velocity."""
         self._velocity: Float64 | None = None
+        self._observed = 0
         self._seconds = 0.0
         self._missed = np.zeros(2)
         self._missed_rate = np.zeros(2)
@@ -62,10 +63,15 @@ class ConstantVelocity:
         """Whether a velocity has been measured."""
         return self._velocity is not None
 
-    def observe(self, motion: Float64, seconds: float) -> None:
-        """Take the velocity of a measured (4, 4) camera motion."""
+    def staleness(self, stamp: int) -> float:
+        """Seconds from the last observed velocity to a stamp (nanoseconds); 0 where none is known."""
+        return max(0.0, (stamp - self._observed) * 1e-9) if self.known else 0.0
+
+    def observe(self, motion: Float64, seconds: float, stamp: int = 0) -> None:
+        """Take the velocity of a measured (4, 4) camera motion over so many seconds up to a stamp (nanoseconds)."""
         if seconds > 0:
             self.compare(motion, seconds)
+            self._observed = stamp
             self._velocity = np.concatenate((motion[:3, 3], log_so3(motion[:3, :3]))) / seconds
             self._seconds = seconds
 

@@ -33,62 +33,73 @@ from macvo_ros.config import Config
 from macvo_ros.error_correlation import DisparitySensitivity, shared_frame_covariance
 from macvo_ros.estimate import Estimate, RelativeMotion
 from macvo_ros.frame import StereoFrame
-from macvo_ros.frame_check import Trouble, find_trouble, grain
+from macvo_ros.frame_check import find_trouble
 from macvo_ros.matching.matcher import Match, Matcher, make_matcher
 from macvo_ros.motion_prior import ConstantVelocity
-from macvo_ros.row_habit import RowHabit
-from macvo_ros.scene_check import row_error, rows_left, stereo_spread
-from macvo_ros.status import ROW_TROUBLE, Status
+from macvo_ros.rectification_monitor import RectificationMonitor
+from macvo_ros.status import Status
 from macvo_ros.trajectory import (
     PoseWithCovariance,
     base_jacobian,
     between,
+    block_rotation,
+    correlated_covariance,
     extend,
-    grown_axes,
-    habit_covariance,
     symmetric_positive,
     to_base,
 )
 from macvo_ros.two_frame import TwoFrameResult
-from macvo_ros.wariness import Wariness
 
 Float64 = npt.NDArray[np.float64]
-
-_MISSED, _MANY_MISSED = 1.5, 0.25
-"""Times the usual interval between frames, and seconds: beyond both, so many pairs were missed that it matters."""
-_SLOWER = 1.1
-"""The usual interval is the shortest of late; it grows by so much a frame."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Reference:
-    """A frame to track against: what it showed, where it was, and how its disparity errors went into that."""
+    """A frame to track against: what it showed, where it was, and how its disparity errors went into that.
+
+    arrival: sensitivity of `place`, odom axes, to this frame's own disparity errors.
+    measured: the last frame whose place was measured, and that place, when `place` is only predicted from there.
+    """
 
     frame: StereoFrame
     match: Match
     place: PoseWithCovariance
     arrival: DisparitySensitivity | None = None
-    """Sensitivity of `place`, odom axes, to this frame's own disparity errors."""
-    measured: _Measured | None = None
-    """Where the last motion was measured, when `place` is only predicted from there."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Measured:
-    """The last place that was measured, and when."""
-
-    place: PoseWithCovariance
-    frame: StereoFrame
+    measured: tuple[StereoFrame, PoseWithCovariance] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class _Last:
-    """The previous frame, whatever it was worth: where it was, and its motion from the reference (camera)."""
+    """The previous frame, whatever it was worth: where it was, its motion from the reference (camera), its status."""
 
     frame: StereoFrame
     place: PoseWithCovariance
     motion: RelativeMotion
     status: Status
+
+
+@dataclass(frozen=True, eq=False)
+class _Cameras:
+    """What is known of a pair of cameras: the grid of their calibration's error, and how large it is."""
+
+    field: CalibrationField
+    rectification: RectificationMonitor
+
+    @property
+    def constants(self) -> Float64:
+        """Covariance of the calibration's unknown constants, as measured so far."""
+        return self.rectification.calibration_variance * self.field.covariance
+
+
+@dataclass(frozen=True, eq=False)
+class _Track:
+    """Where tracking stands. tracked: stamp of the last measured frame; fault: probability that the last was faulty."""
+
+    reference: _Reference
+    last: _Last
+    cameras: _Cameras
+    tracked: int
+    fault: float = 0.0
 
 
 class StereoOdometry:
@@ -108,25 +119,14 @@ class StereoOdometry:
         self.base_from_camera = np.eye(4) if base_from_camera is None else np.array(base_from_camera, dtype=np.float64)
         self.matcher = matcher or make_matcher(self.config)
         self._velocity = ConstantVelocity(self.config.motion_prior, static=self.config.pose.initial_motion == "static")
-        self._reference: _Reference | None = None
-        self._last: _Last | None = None
         self._start = PoseWithCovariance(np.eye(4), symmetric_positive(np.zeros((6, 6))))
-        self._tracked = 0
-        self._field: CalibrationField | None = None
-        self._rows = RowHabit()
-        self._wariness = Wariness()
-        self._interval = 0.0
-        self._kept = 0
-        self._velocity_from = 0
+        self._now: _Track | None = None
 
     def reset(self, pose: Float64 | None = None, covariance: Float64 | None = None) -> None:
         """Forget everything and continue from `pose` (4, 4) of the base in odom with `covariance` (6, 6)."""
         self.matcher.reset()
         self._velocity.reset()
-        self._reference = self._last = None
-        self._wariness = Wariness()
-        self._interval = 0.0
-        self._rows.forget()
+        self._now = None
         self._start = PoseWithCovariance(
             np.eye(4) if pose is None else np.array(pose, dtype=np.float64),
             symmetric_positive(np.zeros((6, 6)) if covariance is None else np.asarray(covariance, dtype=np.float64)),
@@ -138,7 +138,7 @@ class StereoOdometry:
         Stamps must increase; what to do when they do not is the caller's to decide (`reset`, or leave the frame out).
         """
         started = time.perf_counter()
-        estimate = self._track(frame)
+        estimate = self._begin(frame) if self._now is None else self._track(frame, self._now)
         estimate.timings["total"] = time.perf_counter() - started
         return estimate
 
@@ -146,196 +146,154 @@ class StereoOdometry:
         """Nothing waits here; `PipelinedOdometry` has a last frame to hand out."""
         return None
 
-    def _track(self, frame: StereoFrame) -> Estimate:
-        trouble = find_trouble(frame, self._last.frame if self._last else None)
-        reference = self._reference
-        if reference is None or self._last is None:
-            return self._begin(frame, trouble)
-        gap = _seconds(reference.frame, frame)
-        since_last = _seconds(self._last.frame, frame)
-        interval = self._interval
-        self._interval = min(since_last, _SLOWER * interval) if interval else since_last
-        if trouble is not None:
-            return self._lost(frame, trouble.reason, Status.DEGRADED if trouble.frozen else Status.LOST)
-        if frame.camera != reference.frame.camera:
-            return self._restart(frame, "the calibration or image size changed")
-        silence = (frame.stamp - self._tracked) * 1e-9
-        if silence > self.config.reference.max_gap:
-            return self._restart(frame, f"nothing was tracked for {silence:.1f} s")
-        if row_error(reference.match, reference.frame.camera) > 1.0:
-            return self._restart(frame, ROW_TROUBLE)
-
-        attempt = FramePair(reference.frame, reference.match, frame).track(
-            self.config,
-            self.matcher,
-            self._calibration(),
-            Expectation(
-                self._velocity.prior(gap, self._stale(reference.frame)),
-                self._velocity.unknown(gap),
-                predictable=self._velocity.known and self._last.status is not Status.LOST,
-                bridged=self._last.status is Status.LOST,
-                looks=self._out_of_the_ordinary(since_last, interval),
-                wary=self._wariness.active,
-            ),
-        )
-        self._wariness.update(contested=attempt.contested, lost=attempt.status is Status.LOST)
-        noise, spread = grain(frame.left), stereo_spread(attempt.match)
-        if rows_left(attempt.match, frame.camera, self._rows.usual(noise), spread):
-            # Its disparities are no measurement: the reference is kept, and nothing is learned from them.
-            return replace(self._lost(frame, ROW_TROUBLE, Status.LOST), match=attempt.match, timings=attempt.timings)
-        if attempt.result is None or attempt.status is Status.LOST:
-            if attempt.result is not None and attempt.jumps:
-                self._velocity.compare(attempt.result.relative.motion, gap)
-            estimate = self._lost(frame, attempt.reason, Status.LOST)
-            measured = reference.measured or _Measured(reference.place, reference.frame)
-            self._refer_to(frame, attempt.match, self._last.place, status=Status.LOST, measured=measured)
-            return replace(estimate, match=attempt.match, timings=attempt.timings)
-        self._tracked = frame.stamp
-        if attempt.status is Status.TRACKING:
-            self._rows.learn(attempt.match, noise, spread)
-        return self._found(frame, attempt, attempt.result, reference, self._last, since_last)
-
-    def _begin(self, frame: StereoFrame, trouble: Trouble | None) -> Estimate:
+    def _begin(self, frame: StereoFrame) -> Estimate:
         """First frame: it becomes the reference, unless it shows nothing."""
         place = self._start
+        trouble = find_trouble(frame, None)
         if trouble is not None:
             return Estimate(frame, Status.LOST, place.pose, place.covariance, reason=trouble.reason)
         match = self.matcher.match(None, frame)
-        self._refer_to(frame, match, place)
-        self._tracked = frame.stamp
+        self._now = _starting(frame, match, place)
         return Estimate(frame, Status.INITIALIZING, place.pose, place.covariance, reason="first frame", match=match)
 
-    def _restart(self, frame: StereoFrame, why: str) -> Estimate:
+    def _track(self, frame: StereoFrame, now: _Track) -> Estimate:
+        reference = now.reference
+        trouble = find_trouble(frame, now.last.frame)
+        stood = now.last.frame is not reference.frame and now.last.status is not Status.LOST
+        if trouble is not None and not (trouble.frozen and stood):
+            return self._coast(frame, now, trouble.reason)
+        if frame.camera != reference.frame.camera:
+            return self._restart(frame, now, "the calibration or image size changed")
+        silence = (frame.stamp - now.tracked) * 1e-9
+        if silence > self.config.reference.max_gap:
+            return self._restart(frame, now, f"nothing was tracked for {silence:.1f} s")
+
+        gap = _seconds(reference.frame, frame)
+        expected = Expectation(
+            self._velocity.prior(gap, self._velocity.staleness(reference.frame.stamp)),
+            self._velocity.unknown(gap),
+            now.fault,
+            now.cameras.rectification.epipolar_variance,
+        )
+        pair = FramePair(reference.frame, reference.match, frame)
+        attempt = pair.track(self.config, self.matcher, now.cameras.field, expected)
+        if attempt.result is None or attempt.status is Status.LOST:
+            return self._lose(frame, now, attempt)
+        return self._append_motion(frame, now, attempt, attempt.result)
+
+    def _restart(self, frame: StereoFrame, now: _Track, why: str) -> Estimate:
         """Continue with a new reference from the predicted pose, with a covariance that covers the unknown motion."""
-        estimate = self._lost(frame, f"{why}; tracking starts again here", Status.LOST)
-        assert self._last is not None
+        estimate = self._coast(frame, now, f"{why}; tracking starts again here")
+        assert self._now is not None
         self.matcher.reset()
         match = self.matcher.match(None, frame)
-        self._refer_to(frame, match, self._last.place)
-        self._rows.forget()
-        self._rows.learn(match, grain(frame.left), stereo_spread(match))
+        place = self._now.last.place
+        if frame.camera != now.reference.frame.camera:
+            # Another camera has another calibration: what the pose owes to the old one becomes random error.
+            place = PoseWithCovariance(place.pose, place.total(now.cameras.constants))
+            self._now = _starting(frame, match, place)
+        else:
+            self._now = replace(_starting(frame, match, place), cameras=now.cameras)
         self._velocity.reset()
-        self._tracked = frame.stamp
         return replace(estimate, match=match)
 
-    def _refer_to(
-        self,
-        frame: StereoFrame,
-        match: Match,
-        place: PoseWithCovariance,
-        arrival: DisparitySensitivity | None = None,
-        status: Status = Status.TRACKING,
-        measured: _Measured | None = None,
-    ) -> None:
-        """Track the following frames against this one; measured: see `_Reference`."""
-        self._reference = _Reference(frame, match, place, arrival, measured)
-        self._last = _Last(frame, place, RelativeMotion(np.eye(4), np.zeros((6, 6))), status)
-        self._kept = 0
-        if self._field is None or self._field.camera != frame.camera:
-            # Another camera has another calibration: what the pose owes to the old one becomes random error.
-            old = place.total(self._constants()) if self._field is not None else place.covariance
-            self._reference = replace(self._reference, place=PoseWithCovariance(place.pose, old), arrival=None)
-            self._field = CalibrationField.of(frame.camera)
-            self._rows.forget()
-            self._rows.learn(match, grain(frame.left), stereo_spread(match))
-
-    def _lost(self, frame: StereoFrame, reason: str, status: Status) -> Estimate:
+    def _coast(self, frame: StereoFrame, now: _Track, reason: str) -> Estimate:
         """Predict. The whole stretch since the last measurement is one unknown motion: errors do not average out."""
-        assert self._reference is not None
-        assert self._last is not None
-        since_last = _seconds(self._last.frame, frame)
-        measured = self._reference.measured or _Measured(self._reference.place, self._reference.frame)
-        place = extend(measured.place, to_base(self._predicted(measured.frame, frame), self.base_from_camera))
-        predicted = self._predicted(self._reference.frame, frame)
-        relative = between(self._last.motion, predicted)
-        self._last = _Last(frame, place, predicted, Status.LOST)
+        measured_frame, measured_place = now.reference.measured or (now.reference.frame, now.reference.place)
+        place = extend(measured_place, to_base(self._predicted(measured_frame, frame), self.base_from_camera))
+        predicted = self._predicted(now.reference.frame, frame)
+        relative = between(now.last.motion, predicted)
+        self._now = replace(now, last=_Last(frame, place, predicted, Status.LOST))
         return Estimate(
             frame,
-            status,
+            Status.LOST,
             place.pose,
-            place.total(self._constants()),
+            place.total(now.cameras.constants),
             reason=reason,
             relative=relative,
             relative_base=to_base(relative, self.base_from_camera),
-            elapsed=since_last,
+            elapsed=_seconds(now.last.frame, frame),
         )
 
-    def _predicted(self, earlier: StereoFrame, later: StereoFrame) -> RelativeMotion:
-        """What the camera is thought to have done between two frames."""
-        seconds = _seconds(earlier, later)
-        return RelativeMotion(self._velocity.predict(seconds), self._velocity.covariance(seconds, self._stale(earlier)))
+    def _lose(self, frame: StereoFrame, now: _Track, attempt: Attempt) -> Estimate:
+        """Nothing was measured although the frame shows something: the next is tracked against this one.
 
-    def _stale(self, frame: StereoFrame) -> float:
-        """Seconds from the last believed velocity to a frame."""
-        return max(0.0, (frame.stamp - self._velocity_from) * 1e-9) if self._velocity.known else 0.0
-
-    def _out_of_the_ordinary(self, since_last: float, interval: float) -> bool:
-        """Whether a motion, `since_last` seconds after the last frame, is more than the next of many small steps.
-
-        So it is at the start, after lost frames and many missed pairs; and while the camera stands, now and then. A
-        pair or two are missed all the time where more come in than can be tracked, and care takes twice the time.
+        Unless its stereo match is what is doubted: then it is no reference.
         """
-        assert self._last is not None
-        missed = since_last > max(_MISSED * interval, _MANY_MISSED)
-        if not self._velocity.known or self._last.status is Status.LOST or missed:
-            return True
-        return self._kept > 0 and self._kept & (self._kept - 1) == 0
+        estimate = self._coast(frame, now, attempt.reason)
+        assert self._now is not None
+        if not attempt.stereo_at_fault:
+            measured = now.reference.measured or (now.reference.frame, now.reference.place)
+            reference = _Reference(frame, attempt.match, self._now.last.place, measured=measured)
+            self._now = replace(self._now, reference=reference, last=_at(reference, Status.LOST))
+        self._now = replace(self._now, fault=attempt.fault)
+        return replace(
+            estimate, match=attempt.match, timings=attempt.timings, fault=attempt.fault, checks=attempt.checks
+        )
 
-    def _found(
-        self,
-        frame: StereoFrame,
-        attempt: Attempt,
-        result: TwoFrameResult,
-        reference: _Reference,
-        last: _Last,
-        since_last: float,
-    ) -> Estimate:
+    def _append_motion(self, frame: StereoFrame, now: _Track, attempt: Attempt, result: TwoFrameResult) -> Estimate:
         """Append the measured motion to the reference's pose, and choose the next reference."""
+        reference, last, cameras = now.reference, now.last, now.cameras
         in_base = to_base(result.relative, self.base_from_camera)
         jacobian = base_jacobian(in_base.motion, self.base_from_camera)
-        cross = habit_covariance(reference.place, in_base)
+        cross = correlated_covariance(reference.place, in_base)
         if reference.arrival is not None:
             departure = result.sources.reference_disparity.in_axes(jacobian)
             cross += shared_frame_covariance(reference.arrival, departure, self.matcher.disparity_correlation)
         place = extend(reference.place, in_base, cross, jacobian @ result.calibration, measured=True)
 
-        self._rows.learn_pattern(result.pattern)
-        constant = result.calibration @ self._constants() @ result.calibration.T
+        if attempt.status is Status.TRACKING:
+            cameras.rectification.learn(attempt.match)
+        cameras.rectification.learn_pattern(result.pattern)
+        constant = result.calibration @ cameras.constants @ result.calibration.T
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
-        relative = whole if last.frame is reference.frame else between(last.motion, whole)
-        if not (attempt.contested or self._wariness.active):
-            self._velocity.observe(whole.motion, _seconds(reference.frame, frame))
-            self._velocity_from = frame.stamp
-        inlier = result.solution.inlier
-        moved = float(np.median(np.linalg.norm(result.flow[inlier], axis=1)))
+        # After lost frames the motion is that over the gap, which was measured; else since the frame before.
+        over_gap = last.status is Status.LOST or last.frame is reference.frame
+        relative = whole if over_gap else between(last.motion, whole)
+        if not attempt.doubted:
+            self._velocity.observe(whole.motion, _seconds(reference.frame, frame), frame.stamp)
+        moved = float(np.median(np.linalg.norm(result.flow[result.solution.inlier], axis=1)))
+        following = replace(now, last=_Last(frame, place, whole, attempt.status))
         if moved >= self.config.reference.min_flow:
-            arrival = result.sources.current_disparity.in_axes(grown_axes(reference.place.pose) @ jacobian)
-            self._refer_to(frame, attempt.match, place, arrival)
-        else:
-            self._last = _Last(frame, place, whole, attempt.status)
-            self._kept += 1
+            arrival = result.sources.current_disparity.in_axes(block_rotation(reference.place.pose) @ jacobian)
+            successor = _Reference(frame, attempt.match, place, arrival)
+            following = replace(now, reference=successor, last=_at(successor, attempt.status))
+        self._now = replace(following, tracked=frame.stamp, fault=attempt.fault)
         return Estimate(
             frame,
             attempt.status,
             place.pose,
-            place.total(self._constants()),
+            place.total(cameras.constants),
             reason=attempt.reason,
             relative=relative,
             relative_base=to_base(relative, self.base_from_camera),
-            elapsed=since_last,
+            elapsed=_seconds(reference.frame if over_gap else last.frame, frame),
             landmarks=result.landmarks,
+            fault=attempt.fault,
+            checks=attempt.checks,
             chi2=result.solution.chi2,
             match=attempt.match,
             timings=attempt.timings,
         )
 
-    def _calibration(self) -> CalibrationField:
-        assert self._field is not None
-        return self._field
+    def _predicted(self, earlier: StereoFrame, later: StereoFrame) -> RelativeMotion:
+        """What the camera is thought to have done between two frames."""
+        seconds = _seconds(earlier, later)
+        stale = self._velocity.staleness(earlier.stamp)
+        return RelativeMotion(self._velocity.predict(seconds), self._velocity.covariance(seconds, stale))
 
-    def _constants(self) -> Float64:
-        """Covariance of the calibration's unknown constants, as measured so far."""
-        return self._rows.calibration_variance * self._calibration().covariance
+
+def _starting(frame: StereoFrame, match: Match, place: PoseWithCovariance) -> _Track:
+    """Tracking that begins at a frame, whose place is known."""
+    reference = _Reference(frame, match, place)
+    cameras = _Cameras(CalibrationField.of(frame.camera), RectificationMonitor())
+    cameras.rectification.learn(match)
+    return _Track(reference, _at(reference, Status.TRACKING), cameras, frame.stamp)
+
+
+def _at(reference: _Reference, status: Status) -> _Last:
+    """The reference as the previous frame."""
+    return _Last(reference.frame, reference.place, RelativeMotion(np.eye(4), np.zeros((6, 6))), status)
 
 
 def _seconds(earlier: StereoFrame, later: StereoFrame) -> float:

@@ -39,7 +39,7 @@ Float64 = npt.NDArray[np.float64]
 
 _MEDIAN_CHI2_3 = 2.366
 """Median of a chi-square variable with three degrees of freedom."""
-_REJECT_CHI2_3 = 16.27
+REJECT_CHI2_3 = 16.27
 """Its 99.9 % point: residuals beyond are not noise."""
 
 
@@ -122,7 +122,7 @@ def solve_pose(
     m2 = _squared(_whitener(pairs, rotation), pairs.reference - pairs.current @ rotation.T - translation)
     # The median tells the real scale of the residuals, whatever the outliers; never below what was promised.
     scale = max(1.0, float(np.median(m2)) / _MEDIAN_CHI2_3) if len(m2) else 1.0
-    inlier = m2 <= _REJECT_CHI2_3 * scale
+    inlier = m2 <= REJECT_CHI2_3 * scale
     if iterate and inlier.sum() >= 3:
         active = inlier.astype(float)
         rotation, translation, second = _minimise(pairs, rotation, translation, config, prior, active, _SOLVED)

@@ -33,7 +33,7 @@ Float64 = npt.NDArray[np.float64]
 MINIMUM_VARIANCE = 1e-12
 """Floor of the eigenvalues of a published covariance (a micrometre, a microradian)."""
 
-_HABIT_SHARE, _HABIT_KEPT = 0.35, 0.95
+_CORRELATED_SHARE, _CORRELATED_KEPT = 0.35, 0.95
 """Points that are seen again are mismatched again in the same way, so the errors of successive motions are alike: in
 units of their covariance S they have a covariance of 0.35 S that fades over 20 frames. Measured with `lite` on twelve
 rendered walks by `python -m bench.successive_errors`: 0.42 S at a lag of 1 frame, 0.40 at 4, 0.32 at 8, 0.27 at 16, and
@@ -48,13 +48,13 @@ class PoseWithCovariance:
     pose: (4, 4) in odom; covariance: (6, 6) of its random errors, in the convention above.
     calibration: (6, C) its sensitivity to the C constants of the calibration's error (`calibration_error.py`), which
     do not average out along the path; None: not sensitive.
-    habit: (6, 6) covariance of its error with the matches' habit, below; None: zero.
+    correlated: (6, 6) covariance of its error with what successive motions' errors have in common; None: zero.
     """
 
     pose: Float64
     covariance: Float64
     calibration: Float64 | None = None
-    habit: Float64 | None = None
+    correlated: Float64 | None = None
 
     def total(self, constants: Float64) -> Float64:
         """(6, 6) covariance of random and calibration errors together; constants: (C, C) covariance of the latter."""
@@ -106,12 +106,13 @@ def extend(
     F = [[I, -[R dp]x], [0, I]], G = blockdiag(R, R), R and dp: rotation of the start and translation of the motion.
     cross: (6, 6) covariance C of the start's error (odom axes) with the motion's error (axes of the start); None: 0.
     calibration: (6, C) sensitivity of the motion to the calibration's error; the pose's is X' = F X + G X_motion.
-    measured: the motion comes from matches, so its error has their habit in it: H' = a (F H + G L), L = sqrt(r S).
+    measured: the motion comes from matches, so its error has what they
+    have in common in it: H' = a (F H + G L), L = sqrt(r S).
     """
     rotation = start.pose[:3, :3]
     f = np.eye(6)
     f[:3, 3:] = -skew(rotation @ relative.motion[:3, 3])
-    g = grown_axes(start.pose)
+    g = block_rotation(start.pose)
     covariance = f @ start.covariance @ f.T + g @ relative.covariance @ g.T
     if cross is not None:
         mixed = f @ cross @ g.T
@@ -121,26 +122,27 @@ def extend(
     sensitivity = None if start.calibration is None else f @ start.calibration
     if calibration is not None:
         sensitivity = g @ calibration + (0.0 if sensitivity is None else sensitivity)
-    habit = None if start.habit is None else f @ start.habit
+    correlated = None if start.correlated is None else f @ start.correlated
     if measured:
-        habit = _HABIT_KEPT * (g @ _habit_of(relative.covariance) + (0.0 if habit is None else habit))
-    return PoseWithCovariance(pose, symmetric_positive(covariance), sensitivity, habit)
+        common = g @ _correlated_part(relative.covariance)
+        correlated = _CORRELATED_KEPT * (common if correlated is None else common + correlated)
+    return PoseWithCovariance(pose, symmetric_positive(covariance), sensitivity, correlated)
 
 
-def habit_covariance(start: PoseWithCovariance, relative: RelativeMotion) -> Float64:
-    """(6, 6) covariance of the start's error with the habit in that of a measured motion from there: H L^T."""
-    if start.habit is None:
+def correlated_covariance(start: PoseWithCovariance, relative: RelativeMotion) -> Float64:
+    """(6, 6) covariance of the start's error with the correlated part of that of a measured motion from there: H L^T."""
+    if start.correlated is None:
         return np.zeros((6, 6))
-    return np.asarray(start.habit @ _habit_of(relative.covariance).T)
+    return np.asarray(start.correlated @ _correlated_part(relative.covariance).T)
 
 
-def _habit_of(covariance: Float64) -> Float64:
-    """L = sqrt(r S), symmetric: what the habit (six unknowns of unit variance) does to a motion of covariance S."""
+def _correlated_part(covariance: Float64) -> Float64:
+    """L = sqrt(r S), symmetric: what the common part (six unknowns of unit variance) does to a motion of covariance S."""
     values, vectors = np.linalg.eigh(covariance)
-    return np.asarray((vectors * np.sqrt(_HABIT_SHARE * np.maximum(values, 0.0))) @ vectors.T)
+    return np.asarray((vectors * np.sqrt(_CORRELATED_SHARE * np.maximum(values, 0.0))) @ vectors.T)
 
 
-def grown_axes(pose: Float64) -> Float64:
+def block_rotation(pose: Float64) -> Float64:
     """G = blockdiag(R, R): from the axes of a frame to those of odom."""
     out = np.zeros((6, 6))
     out[:3, :3] = out[3:, 3:] = pose[:3, :3]

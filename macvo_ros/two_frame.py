@@ -24,13 +24,14 @@ import numpy.typing as npt
 import torch
 
 from macvo_ros.calibration_error import CalibrationField
+from macvo_ros.camera import StereoCamera
 from macvo_ros.config import Config
 from macvo_ros.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance, rays
 from macvo_ros.error_correlation import ErrorSources, error_sources, pattern_excess
 from macvo_ros.estimate import Landmarks, RelativeMotion
 from macvo_ros.frame import StereoFrame
 from macvo_ros.keypoints import select_keypoints
-from macvo_ros.matching.matcher import Match, Matcher, look_up
+from macvo_ros.matching.matcher import Match, Matcher, PointMatches, look_up
 from macvo_ros.pose_solver import MotionPrior, PointPairs, PoseSolution, solve_pose
 
 Float64 = npt.NDArray[np.float64]
@@ -56,6 +57,23 @@ class TwoFrameResult:
     pattern: float
     prior_share: float
     timings: dict[str, float]
+
+
+def point_pairs(camera: StereoCamera, points: PointMatches, patch_var: Float64 | float = 0.0) -> PointPairs:
+    """Matched keypoints as points in both frames, metres, with their covariances (paper III-C).
+
+    patch_var: (N,) metres^2, what the depth around the matched pixel adds. A keypoint is a pixel of the reference by
+    definition: only its depth is uncertain there.
+    """
+    matched = points.pixel + points.flow
+    depth, depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)
+    matched_depth, matched_var = depth_from_disparity(camera, points.matched_disparity, points.matched_disparity_var)
+    return PointPairs(
+        rays(camera, points.pixel) * depth[:, None],
+        point_covariance(camera, points.pixel, np.zeros_like(points.flow_var), depth, depth_var),
+        rays(camera, matched) * matched_depth[:, None],
+        point_covariance(camera, matched, points.flow_var, matched_depth, matched_var + patch_var),
+    )
 
 
 class TooFewPoints(Exception):
@@ -101,15 +119,12 @@ def two_frame_motion(
     refined = time.perf_counter()
 
     matched = points.pixel + points.flow
-    depth, depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)
+    depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)[1]
     matched_depth, matched_var = depth_from_disparity(camera, points.matched_disparity, points.matched_disparity_var)
     patch_var = patch_depth_variance(camera, match.disparity, matched, points.flow_var, config.covariance.patch)
-    # The keypoint is a pixel of the reference by definition: only its depth is uncertain there.
-    reference_cov = point_covariance(camera, points.pixel, np.zeros_like(points.flow_var), depth, depth_var)
-    current_cov = point_covariance(camera, matched, points.flow_var, matched_depth, matched_var + patch_var)
-    weighing = ablated(reference_cov, current_cov, config.covariance.model)
-    current_points = rays(camera, matched) * matched_depth[:, None]
-    pairs = PointPairs(rays(camera, points.pixel) * depth[:, None], weighing[0], current_points, weighing[1])
+    real = point_pairs(camera, points, patch_var)
+    weighing = ablated(real.reference_cov, real.current_cov, config.covariance.model)
+    pairs = PointPairs(real.reference, weighing[0], real.current, weighing[1])
     covered = time.perf_counter()
 
     # A prior in metres has no meaning beside residuals that are not weighed in metres.
@@ -133,7 +148,6 @@ def two_frame_motion(
         matched,
     )
     # The gain is linear in the noise whatever the metric was, so the real covariances go in, also in ablations.
-    real = PointPairs(pairs.reference, reference_cov, current_points, current_cov)
     covariance = solution.covariance(real) + sources.excess(matcher.disparity_correlation, matcher.flow_correlation)
     from_prior: Float64 = np.zeros((6, 6))
     pattern = 1.0
@@ -150,8 +164,8 @@ def two_frame_motion(
 
     landmarks = Landmarks(
         pixel=matched,
-        point=current_points,
-        covariance=current_cov,
+        point=real.current,
+        covariance=real.current_cov,
         match_sigma=np.sqrt(points.flow_var.mean(axis=1)),
         weight=solution.weight,
         inlier=solution.inlier,

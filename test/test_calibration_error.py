@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from simulated_matches import CAMERA, motion_error, project, triangulate
 
-from macvo_ros.calibration_error import CalibrationField, RunningMean, epipolar_variance
+from macvo_ros.calibration_error import CalibrationField, RunningMean
 from macvo_ros.config import PoseConfig
 from macvo_ros.covariance import rays
 from macvo_ros.error_correlation import error_sources
@@ -70,20 +70,6 @@ def test_a_field_of_calibration_error_moves_the_pose_as_predicted():
 def test_weights_sum_to_one_everywhere():
     pixel = np.random.default_rng(0).uniform(-50, 700, (500, 2))
     np.testing.assert_allclose(CalibrationField.of(CAMERA).weights(pixel).sum(axis=1), 1.0)
-
-
-@pytest.mark.parametrize("offset", [0.0, 0.3])
-def test_epipolar_variance_sees_the_offset_and_not_the_noise(offset):
-    rng = np.random.default_rng(31)
-    vertical = (offset + 0.05 * rng.normal(size=(480, 640))).astype(np.float32)
-    vertical[:, 500:] += 5.0  # an occluded side that the variance knows about
-    variance = np.full((480, 640), 0.0025, np.float32)
-    variance[:, 500:] = 25.0
-    assert epipolar_variance(vertical, variance) == pytest.approx(offset**2, abs=1e-3)
-
-
-def test_epipolar_variance_of_a_tiny_image_is_zero():
-    assert epipolar_variance(np.ones((8, 8), np.float32), np.ones((8, 8), np.float32)) == 0.0
 
 
 def test_running_mean_is_the_mean_then_forgets():

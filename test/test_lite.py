@@ -34,6 +34,7 @@ from macvo_ros.matching.lite.network import OUTPUTS, WEIGHTS, LiteNetwork, load_
 from macvo_ros.matching.lite.rigid_departure import fit_motion, rigid_departure
 from macvo_ros.matching.matcher import PointMatches, Prediction, look_up, make_matcher
 from macvo_ros.matching.rigid_flow import rigid_flow
+from macvo_ros.matching.stereo_search import RowMatch
 from macvo_ros.odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.truth import Truth
@@ -119,9 +120,10 @@ def test_channels_are_finite_and_bounded_even_for_nonsense() -> None:
     black = ImageFeatures(np.zeros((237, 323), np.uint8))
     flow = rng.normal(0, 150, (118, 160, 2)).astype(np.float32)
     disparity = rng.normal(0, 50, (59, 80)).astype(np.float32)
+    match = RowMatch(rng.normal(0, 150, (118, 160)).astype(np.float32), rng.random((118, 160)) < 0.5)
     for source, target in ((noise[0], noise[1]), (black, black), (noise[0], black)):
         for channels in (
-            stereo_features(source, target, flow, ODD),
+            stereo_features(source, target, match, ODD),
             temporal_features(source, target, flow, disparity, ODD, np.eye(4)),
         ):
             assert channels.shape == (len(CHANNELS), 59, 80)

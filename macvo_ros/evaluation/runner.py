@@ -54,7 +54,7 @@ class Run:
 
     stamps: (N,) nanoseconds. poses: (N, 4, 4) in odom, metres. covariances: (N, 6, 6), axes of odom.
     motions, motion_covariances: (N - 1, 4, 4) and (N - 1, 6, 6), each frame in the one before it; a covariance is NaN
-    where the odometry gave no relative motion.
+    where the odometry gave no motion from there (the first after lost frames is measured over the whole gap).
     status: (N,) values of `Status`. reasons: (frame index, sentence) wherever the status is not TRACKING.
     seconds: (N,) time of `track`. stages: stage name to (N,) seconds.
     keypoints, inliers: (N,) counts. chi2: (N,), NaN where unknown. depth: (N,) median depth of the keypoints, metres.
@@ -191,7 +191,8 @@ def _record(run: Run, index: int, estimate: Estimate, previous: Float64) -> None
         run.inliers[index] = int(np.count_nonzero(estimate.landmarks.inlier))
         run.depth[index] = float(np.median(estimate.landmarks.point[:, 2]))
     if index > 0:
-        if estimate.relative is not None:
+        since_last = (run.stamps[index] - run.stamps[index - 1]) * 1e-9
+        if estimate.relative is not None and abs(estimate.elapsed - since_last) < 1e-6:
             run.motions[index - 1] = estimate.relative.motion
             run.motion_covariances[index - 1] = estimate.relative.covariance
         else:

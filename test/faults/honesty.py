@@ -56,7 +56,8 @@ def inside(values: list[float]) -> float:
 class Verdict:
     """The figures of a run.
 
-    pose_nees, motion_nees: of the published frames, of the whole path and of the motion since the frame before;
+    pose_nees, motion_nees: of the published frames, of the whole path and of the motion since the frame before (over the gap
+    after lost frames);
     pose_nees_after, motion_nees_after: of those after the fault. states: of every frame. lies: frames that show nothing
     but for which a motion is said to be measured. recovery: good frames in a row until TRACKING after each bad stretch.
     """
@@ -125,7 +126,10 @@ def run(shots: list[Shot], odometry: StereoOdometry) -> tuple[Verdict, list[Esti
             error = motion_error(inverse(shots[0].pose) @ shot.pose, estimate.pose)
             verdict.pose_nees.append(nees(error, estimate.covariance))
             if estimate.relative is not None:
-                error = motion_error(inverse(shots[i - 1].pose) @ shot.pose, estimate.relative.motion)
+                # After lost frames a motion is that over the gap.
+                since = shot.frame.stamp - round(1e9 * estimate.elapsed)
+                start = min(range(i), key=lambda k: abs(shots[k].frame.stamp - since))
+                error = motion_error(inverse(shots[start].pose) @ shot.pose, estimate.relative.motion)
                 verdict.motion_nees.append(nees(error, estimate.relative.covariance))
             if i > end:
                 verdict.pose_nees_after.append(verdict.pose_nees[-1])

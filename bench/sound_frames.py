@@ -1,0 +1,157 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""How large the figures of the checks are on sound frames: writes macvo_ros/doubt/sound_frames.json.
+
+    python -m bench.sound_frames REAL [REAL ...] [--matcher lite classic] [--seeds 701 702] [--frames 40]
+                                 [--set KEY=VALUE ...] [--show]
+
+REAL: folders of fault-free real sequences (for development: KITTI 09, EuRoC MH_01; never those that results are reported
+on), run at every frame and, for those faster than 15 Hz, also every 2nd, 4th and 6th; and once more at 320 columns.
+Rendered: all worlds, two seeds. Doubt is switched off while measuring, and frames whose motion the ground truth shows to be
+wrong are left out: these are what should be doubted. Real and rendered frames weigh alike, and so do the sequences of
+either kind. --show prints without writing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+
+import cv2
+import numpy as np
+
+from macvo_ros.atomic_write import atomic_write
+from macvo_ros.config import load_config
+from macvo_ros.doubt.checks import Checks
+from macvo_ros.doubt.mixture import difference
+from macvo_ros.doubt.sound_frames import LEVELS, TABLE
+from macvo_ros.estimate import Estimate
+from macvo_ros.evaluation.environment import versions
+from macvo_ros.evaluation.table import format_table
+from macvo_ros.frame import StereoFrame
+from macvo_ros.odometry import StereoOdometry
+from macvo_ros.rendering.sequence import RenderedSequence
+from macvo_ros.rendering.worlds import WORLDS
+from macvo_ros.se3 import inverse
+from macvo_ros.sequences import Sequence, open_sequence
+from macvo_ros.status import Status
+
+SMALL = 320
+FAST = 15.0
+WRONG = (0.1, 0.03, 0.5)
+"""A motion is wrong beyond this share of its length and so many metres together, or so many degrees."""
+
+
+class Smaller:
+    """A sequence with its images scaled down to so many columns."""
+
+    def __init__(self, sequence: Sequence, columns: int) -> None:
+        self._sequence = sequence
+        camera = sequence.camera
+        self.camera = camera.resized(columns, round(camera.height * columns / camera.width))
+        self.name, self.stamps, self.ground_truth = f"{sequence.name} {columns}", sequence.stamps, sequence.ground_truth
+
+    def __len__(self) -> int:
+        return len(self._sequence)
+
+    def __getitem__(self, index: int) -> StereoFrame:
+        frame, size = self._sequence[index], (self.camera.width, self.camera.height)
+        left, right = (cv2.resize(i, size, interpolation=cv2.INTER_AREA) for i in (frame.left, frame.right))
+        return StereoFrame(left, right, frame.stamp, self.camera)
+
+
+def real_sequences(folder: str) -> Iterator[Sequence]:
+    """A real sequence at its own rate, at lower ones where it is fast, and with small images."""
+    whole = open_sequence(folder)
+    rate = 1e9 / float(np.median(np.diff(whole.stamps)))
+    for step in (1, 2, 4, 6) if rate > FAST else (1,):
+        yield open_sequence(folder, step=step)
+    yield Smaller(open_sequence(folder, step=2 if rate > FAST else 1, frames=(0, 600)), SMALL)
+
+
+def figures(sequence: Sequence, settings: list[str]) -> np.ndarray:
+    """(N, C) of the checks on every measured frame."""
+    odometry = StereoOdometry(load_config(assignments=[*settings, "doubt.prior=0"]))
+    found = []
+    for index in range(len(sequence)):
+        estimate = odometry.track(sequence[index])
+        if estimate.checks and estimate.status is not Status.LOST and index and not is_wrong(sequence, index, estimate):
+            found.append([estimate.checks[name] for name in Checks.names()])
+    return np.array(found).reshape(-1, len(Checks.names()))
+
+
+def is_wrong(sequence: Sequence, index: int, estimate: Estimate) -> bool:
+    """Whether the motion to a frame is far from the truth."""
+    assert sequence.ground_truth is not None
+    assert estimate.relative is not None
+    truth = inverse(sequence.ground_truth[index - 1]) @ sequence.ground_truth[index]
+    error = difference(estimate.relative.motion, truth)
+    share, metres, degrees = WRONG
+    too_far = np.linalg.norm(error[:3]) > share * np.linalg.norm(truth[:3, 3]) + metres
+    return bool(too_far or np.degrees(np.linalg.norm(error[3:])) > degrees)
+
+
+def weighted_quantiles(values: np.ndarray, weights: np.ndarray) -> list[float]:
+    """Of (N,) values at LEVELS."""
+    order = np.argsort(values)
+    below = np.cumsum(weights[order]) / weights.sum()
+    return [float(values[order][min(np.searchsorted(below, level), len(values) - 1)]) for level in LEVELS]
+
+
+def measure(
+    matcher: str, real: list[str], seeds: list[int], frames: int, settings: list[str]
+) -> dict[str, list[float]]:
+    """Quantiles of every check; prints those of each sequence."""
+    collected: list[tuple[np.ndarray, bool]] = []
+    rows = []
+    rendered = (RenderedSequence(world, frames, seed) for world in WORLDS for seed in seeds)
+    for kind, sequences in ((True, (s for folder in real for s in real_sequences(folder))), (False, rendered)):
+        for sequence in sequences:
+            found = figures(sequence, [f"matcher={matcher}", *settings])
+            if len(found):
+                collected.append((found, kind))
+                rows.append([sequence.name, str(len(found)), *(f"{q:.3f}" for q in np.quantile(found, 0.99, axis=0))])
+                print("  ".join(rows[-1]), flush=True)
+    counts = {kind: sum(k is kind for _, k in collected) for kind in (True, False)}
+    weights = np.concatenate([np.full(len(found), 1 / (len(found) * counts[kind])) for found, kind in collected])
+    values = np.concatenate([found for found, _ in collected])
+    table = {name: weighted_quantiles(values[:, i], weights) for i, name in enumerate(Checks.names())}
+    rows.append(["all", str(len(values)), *(f"{table[name][2]:.3f}" for name in Checks.names())])
+    print(f"\n{matcher}: 99 % of the frames are below\n{format_table(['sequence', 'frames', *Checks.names()], rows)}")
+    return table
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("real", nargs="+")
+    parser.add_argument("--matcher", nargs="+", default=["lite", "classic"])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[701, 702])
+    parser.add_argument("--frames", type=int, default=40)
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--show", action="store_true")
+    args = parser.parse_args()
+    content = json.loads(TABLE.read_text()) if TABLE.exists() else {"quantiles": {}}
+    for matcher in args.matcher:
+        table = measure(matcher, args.real, args.seeds, args.frames, args.set)
+        content["quantiles"][matcher] = {name: [round(q, 4) for q in values] for name, values in table.items()}
+    content |= {"levels": LEVELS, "command": "python -m bench.sound_frames", "versions": versions()}
+    if not args.show:
+        atomic_write(TABLE, json.dumps(content, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""The checks on a measured motion: what each says of a frame, as a figure that is small on sound frames."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.config import Config
+from macvo_ros.doubt.consistency import appearance_mismatch, find_flow_outliers
+from macvo_ros.doubt.second_motion import SecondMotion, find_second_motion
+from macvo_ros.frame import StereoFrame
+from macvo_ros.matching.matcher import Match
+from macvo_ros.two_frame import TwoFrameResult
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Checks:
+    """Figures of one frame; what is usual for each is measured by `python -m bench.sound_frames`.
+
+    residuals: mean squared residual of the inliers per degree of freedom (1: as promised).
+    epipolar_error: by how much stereo matches leave their rows beyond what is usual for these cameras, pixels.
+    rejected_keypoints: the part (0 to 1) of the keypoints that the solver rejected.
+    flow_outliers: the part of the certain matches of the image that contradict the motion.
+    appearance_mismatch: the part of the image's texture that does not look as the motion predicts.
+    second_motion: the part of the image, or of the keypoints, that agrees on another motion; 0: there is none.
+    """
+
+    residuals: float
+    epipolar_error: float
+    rejected_keypoints: float
+    flow_outliers: float
+    appearance_mismatch: float
+    second_motion: float
+
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """Of the checks, in order."""
+        return tuple(field.name for field in fields(Checks))
+
+
+def run_checks(
+    config: Config,
+    frames: tuple[StereoFrame, StereoFrame],
+    matches: tuple[Match, Match],
+    result: TwoFrameResult,
+    predicted: Float64,
+    usual_epipolar_var: float,
+) -> tuple[Checks, SecondMotion | None]:
+    """Check the motion of a result; frames, matches: the reference's and the current one's; predicted: (4, 4) motion.
+
+    usual_epipolar_var: of these cameras, pixels^2 (`RectificationMonitor.variance`).
+    """
+    camera, motion = frames[1].camera, result.solution.motion
+    outliers = find_flow_outliers(camera, *matches, motion)
+    second = find_second_motion(config, camera, *matches, result, outliers, predicted)
+    checks = Checks(
+        residuals=result.solution.chi2,
+        epipolar_error=math.sqrt(max(matches[1].epipolar_var - usual_epipolar_var, 0.0)),
+        rejected_keypoints=float(np.mean(~result.solution.inlier)),
+        flow_outliers=outliers.share,
+        appearance_mismatch=appearance_mismatch(camera, (frames[0].left, frames[1].left), matches[0], motion),
+        second_motion=0.0 if second is None else second.support,
+    )
+    return checks, second

@@ -1,0 +1,48 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""Sentences that tell a user what speaks against a motion: the check, its figure, what is usual, the likely cause."""
+
+from __future__ import annotations
+
+from macvo_ros.doubt.sound_frames import usual
+from macvo_ros.two_frame import TwoFrameResult
+
+_SENTENCES = {
+    "residuals": "residuals are {figure:.1f} times what the matches promised (usually up to {usual:.1f}): bad matches",
+    "epipolar_error": "stereo matches are {figure:.2f} px farther off their rows than before (usually up to {usual:.2f}): "
+    "left and right were not taken at the same moment, or a camera moved",
+    "rejected_keypoints": "{figure:.0%} of the keypoints contradict the motion (usually up to {usual:.0%}): moving "
+    "objects or bad matches",
+    "flow_outliers": "{figure:.0%} of the image contradicts the estimated motion (usually up to {usual:.0%}); a large "
+    "moving object may fill the view",
+    "appearance_mismatch": "{figure:.0%} of the image does not look as the estimated motion predicts (usually up to "
+    "{usual:.0%}): bad matches, or something moves with the camera",
+    "second_motion": "{figure:.0%} of the image agrees on a second motion (usually up to {usual:.0%}): something large "
+    "moves, or moves with the camera",
+}
+_PRIOR_LIMIT = 0.3
+"""Share of the information in the weakest direction from the prediction, from which the evidence is thin."""
+
+
+def doubt_reason(matcher: str, check: str, figure: float) -> str:
+    """Why a motion is doubted: by which check, its figure on this frame, and the figure of 99 % of sound frames."""
+    return _SENTENCES[check].format(figure=figure, usual=usual(matcher, check))
+
+
+def thin_evidence(result: TwoFrameResult) -> str:
+    """Why the evidence for a motion is thin; empty where it is not."""
+    if result.prior_share > _PRIOR_LIMIT:
+        return "the keypoints do not constrain the motion in every direction"
+    return ""

@@ -1,0 +1,90 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""A second motion: do those that contradict the estimated one agree on another?
+
+Then two motions are to be seen. One is the camera's, the other that of something large and rigid, and nothing in two
+frames tells which is which. A crowd does not agree on a motion, so people walking by are not taken for one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.camera import StereoCamera
+from macvo_ros.config import Config
+from macvo_ros.doubt.consistency import FlowOutliers
+from macvo_ros.matching.matcher import Match, look_up
+from macvo_ros.pose_solver import REJECT_CHI2_3, solve_pose
+from macvo_ros.two_frame import TwoFrameResult, point_pairs
+
+Float64 = npt.NDArray[np.float64]
+
+_MAJORITY = 0.5
+"""Share of those that contradict that must agree with each other for it to be a motion at all."""
+
+
+@dataclass(frozen=True, eq=False)
+class SecondMotion:
+    """motion: (4, 4), as the estimated one; support: the part (0 to 1) of the image, or of the keypoints, behind it."""
+
+    motion: Float64
+    support: float
+
+
+def find_second_motion(
+    config: Config,
+    camera: StereoCamera,
+    reference: Match,
+    match: Match,
+    result: TwoFrameResult,
+    outliers: FlowOutliers,
+    seed: Float64,
+) -> SecondMotion | None:
+    """The motion, solved from `seed` (4, 4), on which most of the rejected keypoints, or of the flow outliers, agree.
+
+    Keypoints are matched far more finely than the rest of the image, so they tell two motions apart that differ by a
+    fraction of a pixel; the rest of the image is asked where keypoints are all on one thing.
+    """
+    rejected = ~result.solution.inlier
+    found = [
+        _agreed(config, camera, reference, match, pixel, share, seed)
+        for pixel, share in (
+            ((result.landmarks.pixel - result.flow)[rejected], float(rejected.mean())),
+            (outliers.pixel, outliers.share),
+        )
+    ]
+    return max((each for each in found if each is not None), key=lambda each: each.support, default=None)
+
+
+def _agreed(
+    config: Config, camera: StereoCamera, reference: Match, match: Match, pixel: Float64, share: float, seed: Float64
+) -> SecondMotion | None:
+    """The motion that most of the (N, 2) pixels agree on, which are a `share` of all."""
+    if len(pixel) < config.pose.min_points:
+        return None
+    points = look_up(pixel, reference, match)
+    nearest = np.minimum(points.disparity, points.matched_disparity) - camera.disparity_offset
+    points = points.subset(nearest > config.keypoints.min_disparity)
+    if len(points.pixel) < config.pose.min_points:
+        return None
+    solution = solve_pose(point_pairs(camera, points), seed, config.pose)
+    # Within the covariance they were promised: the solver's own inliers may be a crowd that is merely less scattered.
+    agree = int(np.sum((solution.residual**2).sum(axis=1) <= REJECT_CHI2_3))
+    if agree < max(config.pose.min_points, _MAJORITY * len(pixel)):
+        return None
+    return SecondMotion(solution.motion, share * agree / len(pixel))

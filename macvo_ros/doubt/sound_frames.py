@@ -1,0 +1,73 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""How unusual a check's figure is: its tail probability on sound frames, measured per matcher.
+
+`sound_frames.json` beside this file holds, for every matcher and check, the figures that 50, 90, 99 and 99.9 % of the
+frames of fault-free sequences stay below, real and rendered ones weighed alike (`python -m bench.sound_frames`).
+Between these the logarithm of the tail probability is interpolated. Beyond the last it goes on falling as fast as
+between the last two: an exponential tail for shares of an image, a power law for residuals and pixels, whose scale
+varies from camera to camera.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from pathlib import Path
+
+from macvo_ros.doubt.checks import Checks
+
+TABLE = Path(__file__).with_name("sound_frames.json")
+LEVELS = (0.5, 0.9, 0.99, 0.999)
+POWER_LAW = ("residuals", "epipolar_error")
+"""Checks whose figures have no largest value."""
+RESOLUTION = {"residuals": 0.1, "epipolar_error": 0.05}
+"""Least difference of two figures that means something: 0.1, pixels, and else the share of an image below."""
+_SHARE = 0.01
+
+
+def tail_probabilities(matcher: str, checks: Checks) -> dict[str, float]:
+    """For every check the probability that a sound frame has a figure as large, or larger."""
+    table = _table().get(matcher) or _table()["lite"]
+    return {name: tail_probability(name, table[name], getattr(checks, name)) for name in Checks.names()}
+
+
+def tail_probability(check: str, quantiles: list[float], figure: float) -> float:
+    """From the figures at LEVELS to the probability of one as large as `figure`."""
+    least = RESOLUTION.get(check, _SHARE)
+    scale = (lambda x: math.log(max(x, least))) if check in POWER_LAW else (lambda x: x)
+    x, knots = scale(figure), [(scale(0.0), 0.0)]
+    for level, quantile in zip(LEVELS, quantiles, strict=True):
+        # Knots must rise: where half of the frames have none of it, the first is at the resolution.
+        knots.append((max(scale(quantile), knots[-1][0] + (0.1 if check in POWER_LAW else least)), math.log(1 - level)))
+    if x <= knots[0][0]:
+        return 1.0
+    (x0, y0), (x1, y1) = next(
+        ((a, b) for a, b in zip(knots, knots[1:], strict=False) if x <= b[0]), (knots[-2], knots[-1])
+    )
+    return math.exp(y0 + (y1 - y0) * (x - x0) / (x1 - x0))
+
+
+def usual(matcher: str, check: str) -> float:
+    """The figure that 99 % of sound frames stay below."""
+    table = _table().get(matcher) or _table()["lite"]
+    return float(table[check][2])
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, dict[str, list[float]]]:
+    content = json.loads(TABLE.read_text())
+    return dict(content["quantiles"])

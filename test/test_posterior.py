@@ -1,0 +1,130 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""From checks to the probability of a fault, and from that to a covariance."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from simulated_matches import motion_error, simulate
+
+from macvo_ros.config import DoubtConfig, PoseConfig
+from macvo_ros.doubt.checks import Checks
+from macvo_ros.doubt.mixture import mixed
+from macvo_ros.doubt.posterior import doubt, doubtful
+from macvo_ros.doubt.sound_frames import LEVELS, tail_probability, usual
+from macvo_ros.estimate import RelativeMotion
+from macvo_ros.pose_solver import PointPairs, solve_pose
+from macvo_ros.se3 import exp_so3, transform
+
+SOUND = Checks(1.0, 0.0, 0.02, 0.0, 0.0, 0.0)
+CONFIG = DoubtConfig()
+
+
+def probability(checks: Checks, before: float = 0.0) -> float:
+    return doubt(CONFIG, "lite", checks, before).fault
+
+
+def test_tail_probabilities_are_those_of_the_quantiles():
+    """Of a million figures whose distribution is known, as many lie beyond each as is said."""
+    figures = np.random.default_rng(0).exponential(0.03, 1_000_000)
+    quantiles = [float(q) for q in np.quantile(figures, LEVELS)]
+    for figure in (0.05, 0.1, 0.2, 0.35):
+        assert tail_probability("flow_outliers", quantiles, figure) == pytest.approx(
+            np.mean(figures >= figure), rel=0.2, abs=2e-6
+        )
+
+
+def test_tail_probabilities_fall_with_the_figure():
+    for name in Checks.names():
+        quantiles = [0.0, 0.0, usual("lite", name), usual("lite", name)]  # ties: most frames have none of it
+        tails = [tail_probability(name, quantiles, figure) for figure in np.linspace(0, 20, 400)]
+        assert tails[0] == 1.0
+        assert all(later <= earlier for earlier, later in zip(tails, tails[1:], strict=False))
+        assert tails[-1] < 1e-3
+
+
+def test_an_ordinary_frame_is_not_doubted():
+    assert probability(SOUND) < 0.1 * doubtful(CONFIG)
+
+
+@pytest.mark.parametrize("check", ["flow_outliers", "appearance_mismatch", "second_motion", "rejected_keypoints"])
+def test_each_check_alone_can_call_a_frame_lost(check):
+    found = doubt(CONFIG, "lite", dataclasses.replace(SOUND, **{check: 0.95}), 0.0)
+    assert found.check == check
+    assert found.fault > 0.5
+
+
+def test_what_one_frame_in_a_hundred_has_is_degraded_at_most():
+    for name in Checks.names():
+        assert probability(dataclasses.replace(SOUND, **{name: usual("lite", name)})) < 0.5
+
+
+def test_doubt_outlives_the_frame_and_not_the_next_few():
+    fault, frames = 1.0, 0
+    while fault > doubtful(CONFIG):
+        fault, frames = probability(SOUND, fault), frames + 1
+    assert 2 <= frames <= 5
+
+
+def test_without_a_prior_nothing_is_doubted():
+    never = DoubtConfig(prior=0.0)
+    found = doubt(never, "lite", Checks(99.0, 9.0, 1.0, 1.0, 1.0, 1.0), 0.0)
+    assert found.fault == 0.0 == doubtful(never)
+
+
+def test_the_mixture_has_the_moments_of_the_two():
+    """Drawn from one with probability 1 - P and from the other with P: the second moment about the measured motion."""
+    rng = np.random.default_rng(1)
+    measured, alternative = (np.diag(rng.uniform(0.5, 2, 6) ** 2) for _ in range(2))
+    offset = 1e-3 * rng.normal(0, 3, 6)
+    one = RelativeMotion(np.eye(4), 1e-6 * measured)
+    two = RelativeMotion(transform(exp_so3(offset[3:]), offset[:3]), 1e-6 * alternative)
+    draws = rng.multivariate_normal(np.zeros(6), one.covariance, 400_000)
+    others = offset + rng.multivariate_normal(np.zeros(6), two.covariance, 400_000)
+    drawn = np.where(rng.random((400_000, 1)) < 0.3, others, draws)
+    np.testing.assert_allclose(mixed(one, two, 0.3).covariance, drawn.T @ drawn / 400_000, atol=1e-7)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 0.3, 0.4])
+def test_mixed_covariances_are_consistent_beside_a_second_motion(share):
+    """NEES of the estimate when a part of the matches is of something else that moves by some centimetres."""
+    rng = np.random.default_rng(2)
+    config, nees = PoseConfig(), []
+    for _ in range(200):
+        truth, pairs = simulate(rng)
+        other = truth @ transform(exp_so3(rng.normal(0, 0.02, 3)), rng.normal(0, 0.08, 3))
+        moving = np.arange(len(pairs)) < share * len(pairs)
+        # The same points, as they are seen where they follow the other motion.
+        shifted = (pairs.current @ truth[:3, :3].T + truth[:3, 3] - other[:3, 3]) @ other[:3, :3]
+        current = np.where(moving[:, None], shifted, pairs.current)
+        seen = PointPairs(pairs.reference, pairs.reference_cov, current, pairs.current_cov)
+        solution = solve_pose(seen, np.eye(4), config)
+        measured = RelativeMotion(solution.motion, solution.covariance(seen) * max(1.0, solution.chi2))
+        rejected = ~solution.inlier
+        alternative, support = measured, 0.0
+        if rejected.sum() >= config.min_points:
+            second = solve_pose(
+                PointPairs(*(getattr(seen, f.name)[rejected] for f in dataclasses.fields(seen))), np.eye(4), config
+            )
+            support = float(second.inlier.sum() / len(pairs))
+            alternative = RelativeMotion(second.motion, measured.covariance)
+        checks = Checks(solution.chi2, 0.0, float(rejected.mean()), float(rejected.mean()), 0.0, support)
+        covariance = mixed(measured, alternative, probability(checks)).covariance
+        error = motion_error(truth, solution.motion)
+        nees.append(error @ np.linalg.solve(covariance, error))
+    assert 4 < np.mean(nees) < 8
