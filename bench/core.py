@@ -34,8 +34,9 @@ import torch
 from tqdm import tqdm
 
 from macvo_ros.calibration_error import CalibrationField
+from macvo_ros.camera import rays
 from macvo_ros.config import Config
-from macvo_ros.covariance import depth_from_disparity, point_covariance, rays
+from macvo_ros.covariance import depth_from_disparity, point_covariance
 from macvo_ros.error_correlation import ErrorCorrelation
 from macvo_ros.evaluation.environment import machine, versions
 from macvo_ros.evaluation.result import write_json

@@ -46,7 +46,7 @@ TIMED: list[tuple[int, Any, str, str]] = [
     (2, matcher.LiteMatcher, "_match_temporal", "flow, the other thread"),
     (3, matcher, "search_rows", "search along the rows, stereo"),
     (3, matcher, "epipolar_variance", "vertical part, stereo"),
-    (3, matcher.DenseSearch, "flow", "dense search, flow"),
+    (3, matcher.FlowSearch, "flow", "dense search, flow"),
     (3, matcher, "stereo_features", "evidence, stereo"),
     (3, matcher, "temporal_features", "evidence, flow"),
     (4, features, "rigid_departure", "departure from a rigid motion"),

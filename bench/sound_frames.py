@@ -17,11 +17,11 @@
     python -m bench.sound_frames REAL [REAL ...] [--matcher lite classic] [--seeds 701 702] [--frames 40]
                                  [--set KEY=VALUE ...] [--show]
 
-REAL: folders of fault-free real sequences (for development: KITTI 09, EuRoC MH_01; never those that results are reported
-on), run at every frame and, for those faster than 15 Hz, also every 2nd, 4th and 6th; and once more at 320 columns.
-Rendered: all worlds, two seeds. Doubt is switched off while measuring, and frames whose motion the ground truth shows to be
-wrong are left out: these are what should be doubted. Real and rendered frames weigh alike, and so do the sequences of
-either kind. --show prints without writing.
+REAL: folders of fault-free real sequences (for development: KITTI 09, EuRoC MH_01; never those that results are
+reported on), run at every frame and, for those faster than 15 Hz, also every 2nd, 4th and 6th; and once more at 320
+columns. Rendered: all worlds, two seeds. Doubt is switched off while measuring, and frames whose motion the ground
+truth shows to be wrong are left out: these are what should be doubted. Real and rendered frames weigh alike, and so do
+the sequences of either kind. --show prints without writing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ import numpy as np
 from macvo_ros.atomic_write import atomic_write
 from macvo_ros.config import load_config
 from macvo_ros.doubt.checks import Checks
-from macvo_ros.doubt.mixture import difference
 from macvo_ros.doubt.sound_frames import LEVELS, TABLE
 from macvo_ros.estimate import Estimate
 from macvo_ros.evaluation.environment import versions
@@ -45,7 +44,7 @@ from macvo_ros.frame import StereoFrame
 from macvo_ros.odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import WORLDS
-from macvo_ros.se3 import inverse
+from macvo_ros.se3 import difference, inverse
 from macvo_ros.sequences import Sequence, open_sequence
 from macvo_ros.status import Status
 

@@ -18,7 +18,7 @@
 
 Errors of the relative motion in units of their stated covariance; their mean product over lags of 0 to 24 frames (1 at
 a lag of 0 is perfect honesty, 0 beyond is independence), and NEES of motion and pose (6 is perfect) of each walk. It is
-what `trajectory._HABIT_SHARE` was set by. Writes bench/results/successive_errors.txt.
+what `trajectory._CORRELATED_SHARE` was set by. Writes bench/results/successive_errors.txt.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""From two frames to a motion and the doubt about it, trying once more from features of the whole image if it is doubted."""
+"""From two frames to a motion and the doubt about it; if it is doubted, once more from features of the whole image."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ import numpy.typing as npt
 from macvo_ros.calibration_error import CalibrationField
 from macvo_ros.config import Config
 from macvo_ros.doubt.checks import run_checks
-from macvo_ros.doubt.mixture import difference, mixed
+from macvo_ros.doubt.mixture import mixed
 from macvo_ros.doubt.posterior import Doubt, doubt, doubtful
 from macvo_ros.doubt.reasons import doubt_reason, thin_evidence
-from macvo_ros.estimate import RelativeMotion
 from macvo_ros.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, Matcher, Prediction
+from macvo_ros.motion_prior import MotionPrior
 from macvo_ros.motion_seed import feature_motion, seed_motion
-from macvo_ros.pose_solver import MotionPrior
+from macvo_ros.relative_motion import RelativeMotion
+from macvo_ros.se3 import difference
 from macvo_ros.status import Status
 from macvo_ros.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
 
 Float64 = npt.NDArray[np.float64]
 
 _CHI2_6 = 22.46
-"""99.9 % point of a chi-square variable with six degrees of freedom: a motion farther from its prediction refutes it."""
+"""99.9 % point of a chi-square variable with six degrees of freedom: a motion farther from a prediction refutes it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """One try at the motion to a frame. result: None where nothing was measured; fault: probability that it is wrong."""
+    """One try at the motion to a frame. result: None where nothing was measured; fault: probability of one."""
 
     match: Match
     result: TwoFrameResult | None
@@ -102,7 +103,9 @@ class FramePair:
         found = feature_motion(self.reference, self.reference_match, self.current)
         if found is None:
             return first
-        return min(first, self._attempt(config, matcher, calibration, found, expected), key=lambda attempt: attempt.rank)
+        return min(
+            first, self._attempt(config, matcher, calibration, found, expected), key=lambda attempt: attempt.rank
+        )
 
     def _attempt(
         self, config: Config, matcher: Matcher, calibration: CalibrationField, seed: Float64, expected: Expectation
@@ -134,11 +137,11 @@ class FramePair:
             expected.prior.motion,
             expected.epipolar_var,
         )
-        held = doubt(config.doubt, config.matcher, checks, expected.fault)
+        held = doubt(config.doubt, matcher.name, checks, expected.fault)
         other = RelativeMotion(prior.motion, np.asarray(np.linalg.inv(prior.information), dtype=np.float64))
         if second is not None:
             other = RelativeMotion(second.motion, result.relative.covariance)
-        status, reason = _judge(config, result, held, getattr(checks, held.check))
+        status, reason = _judge(config, matcher.name, result, held, getattr(checks, held.check))
         if status is not Status.TRACKING:
             result = replace(result, relative=mixed(result.relative, other, held.fault))
         doubted = held.fault > doubtful(config.doubt)
@@ -147,10 +150,10 @@ class FramePair:
         return Attempt(match, result, status, reason, held.fault, timings, vars(checks), doubted, at_fault)
 
 
-def _judge(config: Config, result: TwoFrameResult, held: Doubt, figure: float) -> tuple[Status, str]:
+def _judge(config: Config, matcher: str, result: TwoFrameResult, held: Doubt, figure: float) -> tuple[Status, str]:
     """The contract of `Status`, and a sentence where it is not TRACKING; figure: of the check that speaks most."""
     if held.fault > doubtful(config.doubt):
-        sentence = doubt_reason(config.matcher, held.check, figure)
+        sentence = doubt_reason(matcher, held.check, figure)
         return (Status.LOST if held.fault > 0.5 else Status.DEGRADED), sentence
     thin = thin_evidence(result)
     return (Status.DEGRADED, thin) if thin else (Status.TRACKING, "")

@@ -180,6 +180,13 @@ class StereoCamera:
         )
 
 
+def rays(camera: StereoCamera, pixel: Float64) -> Float64:
+    """(N, 2) pixels to (N, 3) rays with z = 1: a point is depth times ray."""
+    return np.column_stack(
+        ((pixel[:, 0] - camera.cx) / camera.fx, (pixel[:, 1] - camera.cy) / camera.fy, np.ones(len(pixel)))
+    )
+
+
 def _projection(P: npt.ArrayLike, side: str) -> Float64:
     """(3, 4) float64 of a projection matrix, checked to be K [I | t] with a usable K."""
     try:

@@ -24,17 +24,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from macvo_ros.camera import StereoCamera
+from macvo_ros.camera import StereoCamera, rays
 from macvo_ros.interpolation import bilinear
 
 Float64 = npt.NDArray[np.float64]
-
-
-def rays(camera: StereoCamera, pixel: Float64) -> Float64:
-    """(N, 2) pixels to (N, 3) rays with z = 1: a point is depth times ray."""
-    return np.column_stack(
-        ((pixel[:, 0] - camera.cx) / camera.fx, (pixel[:, 1] - camera.cy) / camera.fy, np.ones(len(pixel)))
-    )
 
 
 def depth_from_disparity(camera: StereoCamera, disparity: Float64, disparity_var: Float64) -> tuple[Float64, Float64]:

@@ -27,13 +27,15 @@ sandwich estimate. The same kernel says how the errors of two motions that share
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.covariance import rays
-from macvo_ros.pose_solver import PoseSolution
+from macvo_ros.camera import StereoCamera, rays
+
+if TYPE_CHECKING:
+    from macvo_ros.pose_solver import PoseSolution
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]

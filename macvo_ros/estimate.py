@@ -23,22 +23,10 @@ import numpy.typing as npt
 
 from macvo_ros.frame import StereoFrame
 from macvo_ros.matching.matcher import Match
+from macvo_ros.relative_motion import RelativeMotion
 from macvo_ros.status import Status
 
 Float64 = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class RelativeMotion:
-    """Motion from an earlier frame to the current one.
-
-    motion: (4, 4) pose of the current frame in the earlier one, metres.
-    covariance: (6, 6) of the error [dt, dtheta] in the axes of the earlier frame, t_true = t + dt and
-    R_true = Exp(dtheta) R, metres and radians.
-    """
-
-    motion: Float64
-    covariance: Float64
 
 
 @dataclass(frozen=True, eq=False)

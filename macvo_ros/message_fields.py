@@ -24,18 +24,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.estimate import Estimate, Landmarks, RelativeMotion
+from macvo_ros.estimate import Estimate, Landmarks
 from macvo_ros.frame import Image
+from macvo_ros.relative_motion import RelativeMotion
 from macvo_ros.se3 import exp_so3, log_so3, quaternion, skew, transform
 from macvo_ros.status import Status
+from macvo_ros.trajectory import symmetric_positive
 
 Float64 = npt.NDArray[np.float64]
 
 UNKNOWN_VARIANCE = 1e3
 """Variance of a velocity nobody measured (first frame), (m/s)^2 and (rad/s)^2; robot_localization warns above this."""
 
-SMALLEST_VARIANCE = 1e-12
-"""Smallest eigenvalue of a published covariance: the origin is exact, yet filters need a positive matrix."""
 
 CLOUD_FIELDS = ("x", "y", "z", "rgb", "cxx", "cxy", "cxz", "cyy", "cyz", "czz", "match_sigma")
 """Fields of `~/keypoints` and `~/map`, each a FLOAT32 (rgb: 0x00rrggbb in the bits of a float, as PCL and RViz do)."""
@@ -91,13 +91,8 @@ def odometry_fields(estimate: Estimate) -> OdometryFields:
 
 
 def message_covariance(covariance: Float64) -> Float64:
-    """(6, 6) to the (36,) row-major field: exactly symmetric, and positive definite down to SMALLEST_VARIANCE."""
-    symmetric = 0.5 * (covariance + covariance.T)
-    values, vectors = np.linalg.eigh(symmetric)
-    if values[0] < SMALLEST_VARIANCE:
-        symmetric = (vectors * np.maximum(values, SMALLEST_VARIANCE)) @ vectors.T
-        symmetric = 0.5 * (symmetric + symmetric.T)
-    flat: Float64 = symmetric.reshape(36)
+    """(6, 6) to the (36,) row-major field: exactly symmetric, and positive definite down to MINIMUM_VARIANCE."""
+    flat: Float64 = symmetric_positive(covariance).reshape(36)
     return flat
 
 

@@ -17,12 +17,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.config import MotionPriorConfig
-from macvo_ros.pose_solver import MotionPrior
 from macvo_ros.se3 import exp_so3, log_so3, transform
 
 Float64 = npt.NDArray[np.float64]
@@ -35,6 +35,14 @@ it may have moved meanwhile is the covariance's to say, which grows on."""
 
 _MISS_KEPT = 0.5
 """Share of the squared error of earlier predictions that still counts after another one."""
+
+
+@dataclass(frozen=True, eq=False)
+class MotionPrior:
+    """Gaussian prior on the motion: (4, 4) mean and (6, 6) information of [dt, dtheta] in reference axes."""
+
+    motion: Float64
+    information: Float64
 
 
 class ConstantVelocity:

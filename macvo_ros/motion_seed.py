@@ -16,8 +16,8 @@
 
 Dense matchers look near where they are told to. Corners of the reference are tracked (Lucas-Kanade over a pyramid) from
 where the prediction puts them. Where they end near there, the prediction stands. Where they do not (a slow camera, a
-jerk, the first two frames), a motion is fitted to them with RANSAC; where they do not agree on one either, SIFT features
-are compared over the whole image (ORB misses views that are turned by ten degrees and blurred, as every sixth frame of
+jerk, the first two frames), a motion is fitted to them with RANSAC; where they agree on none either, SIFT features are
+compared over the whole image (ORB misses views that are turned by ten degrees and blurred, as every sixth frame of
 a drone's: EuRoC MH_01, frames 180 and 186). The result only seeds the real estimate; none of its error enters a pose.
 (The paper seeds with TartanVO, a network of its own.)
 """
@@ -28,8 +28,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.covariance import rays
+from macvo_ros.camera import StereoCamera, rays
 from macvo_ros.frame import Image, StereoFrame
 from macvo_ros.interpolation import bilinear
 from macvo_ros.matching.matcher import Match
@@ -74,7 +73,7 @@ def seed_motion(reference: StereoFrame, match: Match, current: StereoFrame, pred
 
 
 def feature_motion(reference: StereoFrame, match: Match, current: StereoFrame) -> Float64 | None:
-    """(4, 4) pose of the current left camera in the reference one from SIFT features of the whole image, if they agree."""
+    """(4, 4) pose of the current left camera in the reference one from SIFT features of the whole image, if any."""
     shrink = _shrink(reference.camera)
     sift = cv2.SIFT.create(nfeatures=_FEATURES, contrastThreshold=_CONTRAST)
     (pixel, descriptors), (target, target_descriptors) = (
@@ -146,7 +145,7 @@ def _points(camera: StereoCamera, match: Match, pixel: Float64) -> tuple[Float64
     disparity, variance = bilinear((match.disparity, match.disparity_var), pixel)
     d = disparity - camera.disparity_offset
     usable = (d >= _MIN_DISPARITY) & (variance < (_CERTAIN * d) ** 2)
-    return rays(camera, pixel[usable]) * (camera.fx * camera.baseline / d[usable])[:, None], usable
+    return rays(camera, pixel[usable]) * camera.depth(disparity[usable])[:, None], usable
 
 
 def _features(sift: cv2.SIFT, image: Image, shrink: int) -> tuple[Float64, Float32]:

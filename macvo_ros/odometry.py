@@ -31,12 +31,13 @@ from macvo_ros.attempt import Attempt, Expectation, FramePair
 from macvo_ros.calibration_error import CalibrationField
 from macvo_ros.config import Config
 from macvo_ros.error_correlation import DisparitySensitivity, shared_frame_covariance
-from macvo_ros.estimate import Estimate, RelativeMotion
+from macvo_ros.estimate import Estimate
 from macvo_ros.frame import StereoFrame
 from macvo_ros.frame_check import find_trouble
 from macvo_ros.matching.matcher import Match, Matcher, make_matcher
 from macvo_ros.motion_prior import ConstantVelocity
 from macvo_ros.rectification_monitor import RectificationMonitor
+from macvo_ros.relative_motion import RelativeMotion
 from macvo_ros.status import Status
 from macvo_ros.trajectory import (
     PoseWithCovariance,
@@ -243,7 +244,7 @@ class StereoOdometry:
         place = extend(reference.place, in_base, cross, jacobian @ result.calibration, measured=True)
 
         if attempt.status is Status.TRACKING:
-            cameras.rectification.learn(attempt.match)
+            cameras.rectification.learn(attempt.match.epipolar_var)
         cameras.rectification.learn_pattern(result.pattern)
         constant = result.calibration @ cameras.constants @ result.calibration.T
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
@@ -287,7 +288,7 @@ def _starting(frame: StereoFrame, match: Match, place: PoseWithCovariance) -> _T
     """Tracking that begins at a frame, whose place is known."""
     reference = _Reference(frame, match, place)
     cameras = _Cameras(CalibrationField.of(frame.camera), RectificationMonitor())
-    cameras.rectification.learn(match)
+    cameras.rectification.learn(match.epipolar_var)
     return _Track(reference, _at(reference, Status.TRACKING), cameras, frame.stamp)
 
 

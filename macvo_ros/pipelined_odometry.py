@@ -38,6 +38,7 @@ class MatchAhead:
     """A matcher that can be told which pair will be asked for next, and works on it in a thread of its own."""
 
     def __init__(self, matcher: Matcher) -> None:
+        self.name = matcher.name
         self.device = matcher.device
         self.uses_prediction = matcher.uses_prediction
         self.disparity_correlation = matcher.disparity_correlation

@@ -33,7 +33,8 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.config import PoseConfig
-from macvo_ros.se3 import exp_so3, log_so3, nearest_rotation, skew, transform
+from macvo_ros.motion_prior import MotionPrior
+from macvo_ros.se3 import difference, exp_so3, nearest_rotation, skew, transform
 
 Float64 = npt.NDArray[np.float64]
 
@@ -64,14 +65,6 @@ class PointPairs:
 
     def __len__(self) -> int:
         return len(self.reference)
-
-
-@dataclass(frozen=True, eq=False)
-class MotionPrior:
-    """Gaussian prior on the motion: (4, 4) mean and (6, 6) information of [dt, dtheta] in reference axes."""
-
-    motion: Float64
-    information: Float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +158,7 @@ def _minimise(
     """Levenberg-Marquardt. Within a step the metric is that of its start, so old and new cost are comparable."""
     damping = 1e-6
     iterations = 0
-    offset = None if prior is None else _difference(rotation, translation, prior.motion)
+    offset = None if prior is None else difference(prior.motion, transform(rotation, translation))
     while iterations < config.max_iterations:
         points = pairs.current @ rotation.T
         whitener = _whitener(pairs, rotation)
@@ -190,7 +183,7 @@ def _minimise(
             new_cost = _huber_cost(_squared(whitener, new_residual), config.kernel, active)
             new_offset = None
             if prior is not None:
-                new_offset = _difference(new_rotation, new_translation, prior.motion)
+                new_offset = difference(prior.motion, transform(new_rotation, new_translation))
                 new_cost += float(new_offset @ prior.information @ new_offset)
             accepted = new_cost <= cost
             if not accepted:
@@ -231,11 +224,6 @@ def _huber_cost(m2: Float64, kernel: float, active: Float64) -> float:
         return float(active @ m2)
     m = np.sqrt(m2)
     return float(active @ np.where(m <= kernel, m2, kernel * (2.0 * m - kernel)))
-
-
-def _difference(rotation: Float64, translation: Float64, mean: Float64) -> Float64:
-    """[dt, dtheta] that carries the prior's mean to this motion."""
-    return np.concatenate((translation - mean[:3, 3], log_so3(rotation @ mean[:3, :3].T)))
 
 
 def _whitener(pairs: PointPairs, rotation: Float64) -> Float64:

@@ -21,7 +21,6 @@ goes into every covariance, and a sudden change of it tells that left and right 
 from __future__ import annotations
 
 from macvo_ros.calibration_error import RunningMean
-from macvo_ros.matching.matcher import Match
 
 _MEMORY = 50
 """Frames over which the measured error of the calibration is averaged."""
@@ -35,10 +34,10 @@ class RectificationMonitor:
     def __init__(self) -> None:
         self._epipolar, self._pattern = RunningMean(_MEMORY), RunningMean(_MEMORY)
 
-    def learn(self, match: Match) -> None:
-        """Take in the stereo match of a sound frame."""
-        if match.epipolar_var > 0:
-            self._epipolar.add(match.epipolar_var)
+    def learn(self, epipolar_var: float) -> None:
+        """Take in how far the stereo match of a sound frame leaves its rows, pixels^2; 0: not known."""
+        if epipolar_var > 0:
+            self._epipolar.add(epipolar_var)
 
     def learn_pattern(self, excess: float) -> None:
         """Take in how much more alike than promised a frame's residuals are (`error_correlation.pattern_excess`)."""

@@ -105,3 +105,8 @@ def inverse(pose: Float64) -> Float64:
     """Inverse of a (4, 4) pose."""
     rotation = pose[:3, :3].T
     return transform(rotation, -rotation @ pose[:3, 3])
+
+
+def difference(motion: Float64, other: Float64) -> Float64:
+    """(6,) [dt, dtheta], t_other = t + dt and R_other = Exp(dtheta) R, that carries one (4, 4) motion to another."""
+    return np.concatenate((other[:3, 3] - motion[:3, 3], log_so3(other[:3, :3] @ motion[:3, :3].T)))

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.estimate import RelativeMotion
+from macvo_ros.relative_motion import RelativeMotion
 from macvo_ros.se3 import inverse, nearest_rotation, skew
 
 Float64 = npt.NDArray[np.float64]
@@ -64,7 +64,7 @@ class PoseWithCovariance:
 
 
 def symmetric_positive(covariance: Float64) -> Float64:
-    """The nearest symmetric matrix with eigenvalues of at least MINIMUM_VARIANCE."""
+    """The nearest symmetric matrix with eigenvalues of at least MINIMUM_VARIANCE: every covariance we publish."""
     symmetric = 0.5 * (covariance + covariance.T)
     values, vectors = np.linalg.eigh(symmetric)
     if values[0] >= MINIMUM_VARIANCE:
@@ -130,14 +130,14 @@ def extend(
 
 
 def correlated_covariance(start: PoseWithCovariance, relative: RelativeMotion) -> Float64:
-    """(6, 6) covariance of the start's error with the correlated part of that of a measured motion from there: H L^T."""
+    """(6, 6) covariance of the start's error with the correlated part of that of a motion from there: H L^T."""
     if start.correlated is None:
         return np.zeros((6, 6))
     return np.asarray(start.correlated @ _correlated_part(relative.covariance).T)
 
 
 def _correlated_part(covariance: Float64) -> Float64:
-    """L = sqrt(r S), symmetric: what the common part (six unknowns of unit variance) does to a motion of covariance S."""
+    """L = sqrt(r S), symmetric: what the common part (six unknowns of unit variance) does to a motion."""
     values, vectors = np.linalg.eigh(covariance)
     return np.asarray((vectors * np.sqrt(_CORRELATED_SHARE * np.maximum(values, 0.0))) @ vectors.T)
 

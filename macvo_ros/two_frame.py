@@ -24,17 +24,22 @@ import numpy.typing as npt
 import torch
 
 from macvo_ros.calibration_error import CalibrationField
-from macvo_ros.camera import StereoCamera
+from macvo_ros.camera import StereoCamera, rays
 from macvo_ros.config import Config
-from macvo_ros.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance, rays
+from macvo_ros.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance
 from macvo_ros.error_correlation import ErrorSources, error_sources, pattern_excess
-from macvo_ros.estimate import Landmarks, RelativeMotion
+from macvo_ros.estimate import Landmarks
 from macvo_ros.frame import StereoFrame
 from macvo_ros.keypoints import select_keypoints
 from macvo_ros.matching.matcher import Match, Matcher, PointMatches, look_up
-from macvo_ros.pose_solver import MotionPrior, PointPairs, PoseSolution, solve_pose
+from macvo_ros.motion_prior import MotionPrior
+from macvo_ros.pose_solver import PointPairs, PoseSolution, solve_pose
+from macvo_ros.relative_motion import RelativeMotion
 
 Float64 = npt.NDArray[np.float64]
+
+METRIC = ("full", "diagonal")
+"""Models of the covariance in metres, whose residuals can be compared with what was promised."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +133,7 @@ def two_frame_motion(
     covered = time.perf_counter()
 
     # A prior in metres has no meaning beside residuals that are not weighed in metres.
-    metric = config.covariance.model in ("full", "diagonal")
+    metric = config.covariance.model in METRIC
     solution = _solve(config, pairs, seed, prior if metric else None)
     inliers = int(solution.inlier.sum())
     if inliers < config.pose.min_points:

@@ -20,9 +20,10 @@ import numpy as np
 import torch
 
 from macvo_ros.camera import StereoCamera
-from macvo_ros.estimate import Estimate, Landmarks, RelativeMotion
+from macvo_ros.estimate import Estimate, Landmarks
 from macvo_ros.frame import StereoFrame
 from macvo_ros.matching.matcher import Match
+from macvo_ros.relative_motion import RelativeMotion
 from macvo_ros.se3 import exp_so3, skew, transform
 from macvo_ros.status import Status
 
@@ -100,6 +101,7 @@ class NoisyOdometry:
             self._pose_covariance,
             reason="nothing to see" if lost else "",
             relative=RelativeMotion(motion, stated),
+            elapsed=0.1,
             landmarks=self._landmarks() if self._maps else None,
             match=self._match() if self._maps else None,
             timings={"match": 1e-3, "pose": 1e-4},

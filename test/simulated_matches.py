@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.covariance import depth_from_disparity, point_covariance, rays
+from macvo_ros.camera import StereoCamera, rays
+from macvo_ros.covariance import depth_from_disparity, point_covariance
 from macvo_ros.pose_solver import PointPairs
 from macvo_ros.se3 import exp_so3, log_so3, transform
 

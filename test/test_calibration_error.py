@@ -19,8 +19,8 @@ import pytest
 from simulated_matches import CAMERA, motion_error, project, triangulate
 
 from macvo_ros.calibration_error import CalibrationField, RunningMean
+from macvo_ros.camera import rays
 from macvo_ros.config import PoseConfig
-from macvo_ros.covariance import rays
 from macvo_ros.error_correlation import error_sources
 from macvo_ros.pose_solver import PointPairs, solve_pose
 from macvo_ros.se3 import exp_so3, transform

@@ -33,7 +33,7 @@ def matched(room):
     """A pair of frames with matches, truth and the keypoints before and after refinement."""
     matcher = ClassicMatcher(ClassicConfig())
     first, second = room[10], room[11]
-    motion = inverse(room.ground_truth[10]) @ room.ground_truth[11]
+    motion = inverse(room.ground_truth[9]) @ room.ground_truth[10]  # the one before, as the odometry would predict
     reference = matcher.match(None, first)
     match = matcher.match(first, second, Prediction(motion, reference.disparity))
     pixel = select_keypoints(

@@ -26,11 +26,10 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from macvo_ros.camera import StereoCamera
-from macvo_ros.estimate import Estimate, Landmarks, RelativeMotion
+from macvo_ros.estimate import Estimate, Landmarks
 from macvo_ros.frame import StereoFrame
 from macvo_ros.message_fields import (
     CLOUD_FIELDS,
-    SMALLEST_VARIANCE,
     UNKNOWN_VARIANCE,
     cloud_covariance,
     cloud_points,
@@ -44,7 +43,9 @@ from macvo_ros.message_fields import (
     transform_cloud,
     twist,
 )
+from macvo_ros.relative_motion import RelativeMotion
 from macvo_ros.status import Status
+from macvo_ros.trajectory import MINIMUM_VARIANCE
 
 vectors = st.lists(st.floats(-3, 3), min_size=3, max_size=3).map(np.array)
 
@@ -116,7 +117,7 @@ def test_first_frame_claims_no_velocity():
     fields = odometry_fields(estimate_of(status=Status.INITIALIZING))
     np.testing.assert_array_equal(fields.linear, 0)
     np.testing.assert_allclose(fields.twist_covariance.reshape(6, 6), UNKNOWN_VARIANCE * np.eye(6))
-    assert np.linalg.eigvalsh(fields.pose_covariance.reshape(6, 6)).min() >= 0.999 * SMALLEST_VARIANCE
+    assert np.linalg.eigvalsh(fields.pose_covariance.reshape(6, 6)).min() >= 0.999 * MINIMUM_VARIANCE
 
 
 def test_covariance_is_made_symmetric_and_positive():

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from simulated_matches import motion_error, random_motion, simulate
 
 from macvo_ros.config import PoseConfig
-from macvo_ros.pose_solver import MotionPrior, PointPairs, solve_pose
+from macvo_ros.motion_prior import MotionPrior
+from macvo_ros.pose_solver import PointPairs, solve_pose
 from macvo_ros.pypose_solver import solve_pose_pypose
 from macvo_ros.se3 import exp_so3, transform
 

@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -27,8 +28,8 @@ from macvo_ros.doubt.checks import Checks
 from macvo_ros.doubt.mixture import mixed
 from macvo_ros.doubt.posterior import doubt, doubtful
 from macvo_ros.doubt.sound_frames import LEVELS, tail_probability, usual
-from macvo_ros.estimate import RelativeMotion
 from macvo_ros.pose_solver import PointPairs, solve_pose
+from macvo_ros.relative_motion import RelativeMotion
 from macvo_ros.se3 import exp_so3, transform
 
 SOUND = Checks(1.0, 0.0, 0.02, 0.0, 0.0, 0.0)
@@ -54,7 +55,7 @@ def test_tail_probabilities_fall_with_the_figure():
         quantiles = [0.0, 0.0, usual("lite", name), usual("lite", name)]  # ties: most frames have none of it
         tails = [tail_probability(name, quantiles, figure) for figure in np.linspace(0, 20, 400)]
         assert tails[0] == 1.0
-        assert all(later <= earlier for earlier, later in zip(tails, tails[1:], strict=False))
+        assert all(later <= earlier for earlier, later in pairwise(tails))
         assert tails[-1] < 1e-3
 
 

@@ -17,13 +17,13 @@ from __future__ import annotations
 import numpy as np
 from simulated_matches import CAMERA, motion_error, project, random_motion, simulate, triangulate
 
+from macvo_ros.camera import rays
 from macvo_ros.config import PoseConfig
-from macvo_ros.covariance import rays
 from macvo_ros.error_correlation import DisparitySensitivity, ErrorCorrelation, error_sources, shared_frame_covariance
-from macvo_ros.estimate import RelativeMotion
 from macvo_ros.pose_solver import PointPairs, solve_pose
+from macvo_ros.relative_motion import RelativeMotion
 from macvo_ros.se3 import exp_so3, inverse, transform
-from macvo_ros.trajectory import PoseWithCovariance, between, extend, grown_axes, symmetric_positive, to_base
+from macvo_ros.trajectory import PoseWithCovariance, between, block_rotation, extend, symmetric_positive, to_base
 
 START = PoseWithCovariance(np.eye(4), np.zeros((6, 6)))
 MOUNT = transform(exp_so3(np.array([-1.2, 1.1, -1.0])), np.array([0.3, -0.1, 0.5]))
@@ -101,7 +101,7 @@ def test_steps_that_share_a_frame_are_not_independent():
             cross = None
             if arrival is not None:
                 cross = shared_frame_covariance(arrival, sources.reference_disparity, same)
-            axes = grown_axes(place.pose)
+            axes = block_rotation(place.pose)
             place = extend(place, relative, cross)
             arrival = DisparitySensitivity(axes @ sources.current_disparity.columns, next_pixel)
             independent = extend(independent, relative)

@@ -12,4 +12,4 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""Doubt: is a measured motion the camera's? From checks on a frame to the probability of a fault, status and covariance."""
+"""Doubt: is a measured motion the camera's? From checks on a frame to the probability of a fault and a covariance."""

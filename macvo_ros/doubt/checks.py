@@ -27,7 +27,7 @@ from macvo_ros.doubt.consistency import appearance_mismatch, find_flow_outliers
 from macvo_ros.doubt.second_motion import SecondMotion, find_second_motion
 from macvo_ros.frame import StereoFrame
 from macvo_ros.matching.matcher import Match
-from macvo_ros.two_frame import TwoFrameResult
+from macvo_ros.two_frame import METRIC, TwoFrameResult
 
 Float64 = npt.NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def run_checks(
     outliers = find_flow_outliers(camera, *matches, motion)
     second = find_second_motion(config, camera, *matches, result, outliers, predicted)
     checks = Checks(
-        residuals=result.solution.chi2,
+        residuals=result.solution.chi2 if config.covariance.model in METRIC else 0.0,
         epipolar_error=math.sqrt(max(matches[1].epipolar_var - usual_epipolar_var, 0.0)),
         rejected_keypoints=float(np.mean(~result.solution.inlier)),
         flow_outliers=outliers.share,

@@ -74,7 +74,9 @@ def find_flow_outliers(camera: StereoCamera, reference: Match, match: Match, mot
     assert match.flow_var is not None
     step = _CELL * max(1, round(camera.width / 640))
     every = (slice(step // 2, None, step),) * 2
-    disparity, disparity_var = (each[every].numpy(force=True) for each in (reference.disparity, reference.disparity_var))
+    disparity, disparity_var = (
+        each[every].numpy(force=True) for each in (reference.disparity, reference.disparity_var)
+    )
     flow, flow_var = (each[:, every[0], every[1]].numpy(force=True) for each in (match.flow, match.flow_var))
     coarse = _sampled(camera, step, disparity.shape)
     expected = step * rigid_flow(coarse, disparity / np.float32(step), motion)
@@ -91,9 +93,7 @@ def find_flow_outliers(camera: StereoCamera, reference: Match, match: Match, mot
     return FlowOutliers(float(contrary.sum() / max(certain.sum(), _ENOUGH)), pixel)
 
 
-def appearance_mismatch(
-    camera: StereoCamera, images: tuple[Image, Image], reference: Match, motion: Float64
-) -> float:
+def appearance_mismatch(camera: StereoCamera, images: tuple[Image, Image], reference: Match, motion: Float64) -> float:
     """The part (0 to 1) of what is textured that does not look, where a `motion` (4, 4) puts it, as it did before.
 
     images: left ones of the reference and the current frame. Matchers follow where they are led: led by something that

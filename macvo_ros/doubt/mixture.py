@@ -25,15 +25,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.estimate import RelativeMotion
-from macvo_ros.se3 import log_so3
+from macvo_ros.relative_motion import RelativeMotion
+from macvo_ros.se3 import difference
 
 Float64 = npt.NDArray[np.float64]
-
-
-def difference(motion: Float64, other: Float64) -> Float64:
-    """(6,) [dt, dtheta], as in `RelativeMotion`, that carries one (4, 4) motion to another."""
-    return np.concatenate((other[:3, 3] - motion[:3, 3], log_so3(other[:3, :3] @ motion[:3, :3].T)))
 
 
 def mixed(measured: RelativeMotion, alternative: RelativeMotion, fault: float) -> RelativeMotion:

@@ -20,7 +20,7 @@ the odds of a fault are
 
     P / (1 - P)  =  prior / (1 - prior)  *  s p^(s - 1)
 
-so an ordinary frame (p near 1) speaks for soundness by the factor s, and one in a million for a fault by s 10^(6 (1-s)).
+so an ordinary frame (p near 1) speaks for soundness by the factor s, one in a million for a fault by s 10^(6 (1 - s)).
 The prior is the configured one, or what remains of the last frame's posterior: faults last for more than one frame.
 """
 

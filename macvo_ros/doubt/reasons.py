@@ -21,8 +21,8 @@ from macvo_ros.two_frame import TwoFrameResult
 
 _SENTENCES = {
     "residuals": "residuals are {figure:.1f} times what the matches promised (usually up to {usual:.1f}): bad matches",
-    "epipolar_error": "stereo matches are {figure:.2f} px farther off their rows than before (usually up to {usual:.2f}): "
-    "left and right were not taken at the same moment, or a camera moved",
+    "epipolar_error": "stereo matches are {figure:.2f} px farther off their rows than before (usually up to "
+    "{usual:.2f}): left and right were not taken at the same moment, or a camera moved",
     "rejected_keypoints": "{figure:.0%} of the keypoints contradict the motion (usually up to {usual:.0%}): moving "
     "objects or bad matches",
     "flow_outliers": "{figure:.0%} of the image contradicts the estimated motion (usually up to {usual:.0%}); a large "

@@ -26,12 +26,15 @@ from __future__ import annotations
 import json
 import math
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from macvo_ros.doubt.checks import Checks
 
 TABLE = Path(__file__).with_name("sound_frames.json")
 LEVELS = (0.5, 0.9, 0.99, 0.999)
+INDEPENDENT = ("epipolar_error", "appearance_mismatch")
+"""Checks that look at images and not at what a matcher promises."""
 POWER_LAW = ("residuals", "epipolar_error")
 """Checks whose figures have no largest value."""
 RESOLUTION = {"residuals": 0.1, "epipolar_error": 0.05}
@@ -40,9 +43,12 @@ _SHARE = 0.01
 
 
 def tail_probabilities(matcher: str, checks: Checks) -> dict[str, float]:
-    """For every check the probability that a sound frame has a figure as large, or larger."""
-    table = _table().get(matcher) or _table()["lite"]
-    return {name: tail_probability(name, table[name], getattr(checks, name)) for name in Checks.names()}
+    """For every check the probability that a sound frame has a figure as large, or larger.
+
+    Of a matcher that was not measured only those checks count whose figures hardly depend on the matcher.
+    """
+    table = _table().get(matcher) or {name: _table()["lite"][name] for name in INDEPENDENT}
+    return {name: tail_probability(name, quantiles, getattr(checks, name)) for name, quantiles in table.items()}
 
 
 def tail_probability(check: str, quantiles: list[float], figure: float) -> float:
@@ -55,9 +61,7 @@ def tail_probability(check: str, quantiles: list[float], figure: float) -> float
         knots.append((max(scale(quantile), knots[-1][0] + (0.1 if check in POWER_LAW else least)), math.log(1 - level)))
     if x <= knots[0][0]:
         return 1.0
-    (x0, y0), (x1, y1) = next(
-        ((a, b) for a, b in zip(knots, knots[1:], strict=False) if x <= b[0]), (knots[-2], knots[-1])
-    )
+    (x0, y0), (x1, y1) = next(((a, b) for a, b in pairwise(knots) if x <= b[0]), (knots[-2], knots[-1]))
     return math.exp(y0 + (y1 - y0) * (x - x0) / (x1 - x0))
 
 

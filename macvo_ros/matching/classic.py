@@ -57,6 +57,7 @@ REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.77, dense=0.39)
 class ClassicMatcher:
     """Search along rows and dense inverse search on grey images, on the CPU."""
 
+    name = "classic"
     disparity_correlation = ErrorCorrelation(share=0.28, length=28)
     flow_correlation = ErrorCorrelation(share=0.49, length=10)
 

@@ -96,6 +96,8 @@ class Matcher(Protocol):
     stands still, it is an older one), so a cache of features is keyed by the frame object.
     """
 
+    name: str
+    """By which the figures of sound frames are looked up (`doubt/sound_frames.json`), where they were measured."""
     device: torch.device
     uses_prediction: bool
     """Whether the result depends on the predicted motion (then it cannot be computed ahead of it)."""

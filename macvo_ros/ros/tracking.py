@@ -28,9 +28,10 @@ import numpy.typing as npt
 from macvo_ros.camera_info import CameraInfo, StereoInput
 from macvo_ros.config import Config
 from macvo_ros.errors import CalibrationError, ImageError, MacvoError
-from macvo_ros.estimate import Estimate, RelativeMotion
+from macvo_ros.estimate import Estimate
 from macvo_ros.frame import StereoFrame
 from macvo_ros.motion_prior import ConstantVelocity
+from macvo_ros.relative_motion import RelativeMotion
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.stamps import StampOrder
 from macvo_ros.ros.stereo_messages import StereoMessages

@@ -56,10 +56,10 @@ def inside(values: list[float]) -> float:
 class Verdict:
     """The figures of a run.
 
-    pose_nees, motion_nees: of the published frames, of the whole path and of the motion since the frame before (over the gap
-    after lost frames);
-    pose_nees_after, motion_nees_after: of those after the fault. states: of every frame. lies: frames that show nothing
-    but for which a motion is said to be measured. recovery: good frames in a row until TRACKING after each bad stretch.
+    pose_nees, motion_nees: of the published frames, of the whole path and of the motion since the frame before (over
+    the gap after lost frames). pose_nees_after, motion_nees_after: of those after the fault. states: of every frame.
+    lies: frames that show nothing but for which a motion is said to be measured. recovery: good frames in a row until
+    TRACKING after each bad stretch.
     """
 
     pose_nees: list[float] = field(default_factory=list)

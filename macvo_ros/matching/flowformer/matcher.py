@@ -65,6 +65,7 @@ class FlowFormerMatcher:
     """
 
     uses_prediction = False
+    name = "flowformer"
     disparity_correlation = CORRELATION
     flow_correlation = CORRELATION
 

@@ -72,6 +72,7 @@ class FlowFormerOnnxMatcher:
     """Runs an exported FlowFormerCov; images are resized to the size of a network exported with a fixed one."""
 
     uses_prediction = False
+    name = "flowformer"
     disparity_correlation = CORRELATION
     flow_correlation = CORRELATION
 

@@ -102,6 +102,7 @@ def make_search() -> cv2.DISOpticalFlow:
 class LiteMatcher:
     """Dense inverse search with a learned variance, on the CPU."""
 
+    name = "lite"
     disparity_correlation = ErrorCorrelation(share=1.0, length=12)
     flow_correlation = ErrorCorrelation(share=1.0, length=12)
     uses_prediction = True

@@ -1,0 +1,56 @@
+"""Folders are the architecture: data flows one way, and so do imports."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "macvo_ros"
+
+LAYERS = ("geometry", "images", "settings", "uncertainty", "matching", "motion", "doubt", "odometry")
+"""From what knows nothing of the others to what puts them together; each may import those before it."""
+AROUND = ("evaluation", "sequences", "bags", "ros", "rendering", "training", "commands")
+"""What uses the core, and is never used by it."""
+
+
+def imports(file: Path) -> Iterator[str]:
+    """Modules of the package that a file imports when it runs, anywhere in it."""
+    tree = ast.parse(file.read_text())
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and id(node) not in for_types:
+            yield node.module
+        elif isinstance(node, ast.Import) and id(node) not in for_types:
+            yield from (alias.name for alias in node.names)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_imports_only_those_below_it(layer: str) -> None:
+    allowed = {*LAYERS[: LAYERS.index(layer) + 1], "errors", "atomic_write"}
+    files = sorted((PACKAGE / layer).rglob("*.py"))
+    assert len(files) > 2
+    for file in files:
+        ours = {name.split(".")[1] for name in imports(file) if name.startswith("macvo_ros.")}
+        assert ours <= allowed, f"{file.relative_to(PACKAGE)} imports {', '.join(sorted(ours - allowed))}"
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_the_core_knows_no_ros(layer: str) -> None:
+    for file in sorted((PACKAGE / layer).rglob("*.py")):
+        roots = {name.split(".")[0] for name in imports(file)}
+        assert not roots & {"rclpy", "cv_bridge", "message_filters", "tf2_ros", "sensor_msgs", "nav_msgs"}, file
+
+
+def test_every_folder_has_its_place() -> None:
+    folders = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert folders <= {*LAYERS, *AROUND, "msg", "srv"}
+    loose = {path.stem for path in PACKAGE.glob("*.py")}
+    assert loose == {"__init__", "cli", "errors", "atomic_write"}
