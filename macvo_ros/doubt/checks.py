@@ -70,14 +70,15 @@ def run_checks(
     usual_epipolar_var: of these cameras, pixels^2 (`RectificationMonitor.variance`).
     """
     camera, motion = frames[1].camera, result.solution.motion
+    metric = config.covariance.model in METRIC  # else residuals say nothing
     outliers = find_flow_outliers(camera, *matches, motion)
     second = find_second_motion(config, camera, *matches, result, outliers, predicted)
     checks = Checks(
-        residuals=result.solution.chi2 if config.covariance.model in METRIC else 0.0,
+        residuals=result.solution.chi2 if metric else 0.0,
         epipolar_error=math.sqrt(max(matches[1].epipolar_var - usual_epipolar_var, 0.0)),
-        rejected_keypoints=float(np.mean(~result.solution.inlier)),
+        rejected_keypoints=float(np.mean(~result.solution.inlier)) if metric else 0.0,
         flow_outliers=outliers.share,
         appearance_mismatch=appearance_mismatch(camera, (frames[0].left, frames[1].left), matches[0], motion),
-        second_motion=0.0 if second is None else second.support,
+        second_motion=0.0 if second is None or not metric else second.support,
     )
     return checks, second

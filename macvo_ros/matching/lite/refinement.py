@@ -36,8 +36,8 @@ _MANY = 0.6
 """Share of such keypoints below which that is not worth its time."""
 
 # Fitted on rendered scenes apart from those of the training by bench/calibrate_lite.py.
-REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.44, dense=0.75)
-REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.66, dense=0.63)
+REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.46, dense=0.71)
+REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.64, dense=0.64)
 
 
 def refine_smooth(
