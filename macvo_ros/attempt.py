@@ -95,6 +95,7 @@ class FramePair:
     def track(self, config: Config, matcher: Matcher, calibration: CalibrationField, expected: Expectation) -> Attempt:
         """Try from the predicted motion, corrected by sparse features; if that is doubted, from the whole image's."""
         seed = expected.prior.motion
+        matcher.begin(self.current)
         if matcher.uses_prediction:
             seed = seed_motion(self.reference, self.reference_match, self.current, seed)
         first = self._attempt(config, matcher, calibration, seed, expected)

@@ -52,6 +52,9 @@ class MatchAhead:
         future = self._thread.submit(self._matcher.match, reference, current)
         self._prepared = [*self._prepared[-1:], (reference, current, future)]
 
+    def begin(self, current: StereoFrame) -> None:
+        """See `Matcher.begin`; here `prepare` does so, and more."""
+
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """The prepared match if it was made for this pair, else a new one, after whatever is under way."""
         for prepared_reference, prepared_current, future in self._prepared:

@@ -39,7 +39,7 @@ POWER_LAW = ("residuals", "epipolar_error")
 """Checks whose figures have no largest value."""
 RESOLUTION = {"residuals": 0.1, "epipolar_error": 0.05}
 """Least difference of two figures that means something: 0.1, pixels, and else the share of an image below."""
-_SHARE = 0.01
+_SHARE = 0.05
 
 
 def tail_probabilities(matcher: str, checks: Checks) -> dict[str, float]:

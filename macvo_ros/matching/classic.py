@@ -74,6 +74,9 @@ class ClassicMatcher:
         """Forget the grey images of earlier frames."""
         self._grey.clear()
 
+    def begin(self, current: StereoFrame) -> None:
+        """See `Matcher.begin`: nothing starts before it is asked for."""
+
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """See `Matcher.match`. The prediction seeds the temporal flow where `classic.seeded` is on."""
         self._forget_all_but(reference, current)

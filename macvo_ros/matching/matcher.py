@@ -105,6 +105,10 @@ class Matcher(Protocol):
     """How the errors of neighbouring pixels' disparities are related."""
     flow_correlation: ErrorCorrelation
 
+    def begin(self, current: StereoFrame) -> None:
+        """A frame that will be matched next: what does not depend on the prediction may start in the background."""
+        ...
+
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """Disparity of `current`, and flow from `reference` (if any) to it."""
         ...

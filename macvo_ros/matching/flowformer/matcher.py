@@ -81,6 +81,9 @@ class FlowFormerMatcher:
         if config.compile:
             compile_network(self._network)
 
+    def begin(self, current: StereoFrame) -> None:
+        """See `Matcher.begin`: nothing starts before it is asked for."""
+
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """See `Matcher.match`. The network needs no prediction."""
         try:

@@ -90,6 +90,9 @@ class FlowFormerOnnxMatcher:
                 f"exported for {columns}x{rows}; set both to 0 or export it again"
             )
 
+    def begin(self, current: StereoFrame) -> None:
+        """See `Matcher.begin`: nothing starts before it is asked for."""
+
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """See `Matcher.match`. The network needs no prediction."""
         with self._lock:

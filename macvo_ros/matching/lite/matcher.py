@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -88,6 +88,7 @@ class _Side:
     left: ImageFeatures
     right: ImageFeatures
     stereo: LiteMatch | None = None
+    pending: Future[LiteMatch] | None = None
 
 
 def make_search() -> cv2.DISOpticalFlow:
@@ -120,6 +121,12 @@ class LiteMatcher:
         """Forget earlier frames."""
         self._sides.clear()
 
+    def begin(self, current: StereoFrame) -> None:
+        """See `Matcher.begin`: the stereo match starts in the other thread."""
+        side = self._side(current)
+        if side.stereo is None and side.pending is None:
+            side.pending = self._thread.submit(self._match_stereo, side)
+
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """See `Matcher.match`. The prediction seeds the flow; the stereo match of a frame is computed once.
 
@@ -129,19 +136,17 @@ class LiteMatcher:
         self._sides = {key: side for key, side in self._sides.items() if key in keep}
         side = self._side(current)
         with _side_by_side():
-            stereo = None if side.stereo else self._thread.submit(self._match_stereo, side)
+            self.begin(current)
             temporal = None if reference is None else self._match_temporal(self._side(reference), side, prediction)
-            if stereo is not None:
-                side.stereo = stereo.result()
-        assert side.stereo is not None
+            stereo = self._stereo_of(side)
         if temporal is None:
-            return side.stereo
+            return stereo
         flow, variance = temporal
         assert reference is not None
         expected = _keypoint_variance(variance, self._side(reference).left.patch_variance()[1:])
         size = current.camera.height, current.camera.width
         return replace(
-            side.stereo,
+            stereo,
             flow=torch.from_numpy(full_flow(flow, *size)),
             flow_var=torch.from_numpy(np.stack([_full_size(v, *size) for v in variance[:2]])),
             refined_flow_var=torch.from_numpy(np.ascontiguousarray(variance[2:])),
@@ -214,7 +219,8 @@ class LiteMatcher:
 
     def _stereo_of(self, side: _Side) -> LiteMatch:
         if side.stereo is None:
-            side.stereo = self._match_stereo(side)
+            side.stereo = side.pending.result() if side.pending is not None else self._match_stereo(side)
+            side.pending = None
         return side.stereo
 
     def images(self, frame: StereoFrame) -> tuple[ImageFeatures, ImageFeatures]:
