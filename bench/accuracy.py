@@ -31,7 +31,6 @@ from typing import Any
 from bench.klt_pnp_baseline import run_baseline
 from macvo_ros.atomic_write import atomic_write
 from macvo_ros.commands.run import run_and_measure
-from macvo_ros.config import Config, load_config
 from macvo_ros.errors import MacvoError, SequenceError
 from macvo_ros.evaluation.ablation import run_ablation
 from macvo_ros.evaluation.environment import machine, measured_with, versions
@@ -41,6 +40,7 @@ from macvo_ros.evaluation.report import Evaluation
 from macvo_ros.evaluation.result import result, write_json
 from macvo_ros.evaluation.table import cells, format_table, headings, number
 from macvo_ros.sequences import Sequence, open_sequence, recognise
+from macvo_ros.settings.config import Config, load_config
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"

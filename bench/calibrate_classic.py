@@ -29,16 +29,16 @@ import torch
 from scipy.optimize import minimize
 from tqdm import tqdm
 
-from macvo_ros.config import ClassicConfig, KeypointConfig
-from macvo_ros.interpolation import bilinear
-from macvo_ros.keypoints import select_keypoints
+from macvo_ros.geometry.interpolation import bilinear
+from macvo_ros.geometry.se3 import inverse
 from macvo_ros.matching.classic import FLOW_VARIANCE, STEREO_VARIANCE, ClassicMatcher
 from macvo_ros.matching.match_variance import match_evidence
 from macvo_ros.matching.matcher import Prediction, look_up
 from macvo_ros.matching.patch_refinement import refine_matches
+from macvo_ros.motion.keypoints import select_keypoints
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import WORLDS
-from macvo_ros.se3 import inverse
+from macvo_ros.settings.config import ClassicConfig, KeypointConfig
 
 FIRST_SEED = 100
 PIXELS_PER_PAIR = 3000

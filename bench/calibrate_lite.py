@@ -30,9 +30,8 @@ import torch
 from tqdm import tqdm
 
 from bench.calibrate_classic import FIRST_SEED, correlation_curve, fit, fit_exponential
-from macvo_ros.config import KeypointConfig
-from macvo_ros.interpolation import bilinear
-from macvo_ros.keypoints import select_keypoints
+from macvo_ros.geometry.interpolation import bilinear
+from macvo_ros.geometry.se3 import inverse
 from macvo_ros.matching.lite.features import SCALE
 from macvo_ros.matching.lite.matcher import LiteMatch, LiteMatcher
 from macvo_ros.matching.lite.refinement import (
@@ -42,9 +41,10 @@ from macvo_ros.matching.lite.refinement import (
     refined_variance,
 )
 from macvo_ros.matching.matcher import Prediction, look_up
+from macvo_ros.motion.keypoints import select_keypoints
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import WORLDS
-from macvo_ros.se3 import inverse
+from macvo_ros.settings.config import KeypointConfig
 
 EDGES = np.array([4, 10, 16, 24, 36, 52, 76, 110, 160, 240, 400.0])
 MIN_LIKENESS = 0.4

@@ -33,23 +33,23 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from macvo_ros.calibration_error import CalibrationField
-from macvo_ros.camera import rays
-from macvo_ros.config import Config
-from macvo_ros.covariance import depth_from_disparity, point_covariance
-from macvo_ros.error_correlation import ErrorCorrelation
 from macvo_ros.evaluation.environment import machine, versions
 from macvo_ros.evaluation.result import write_json
+from macvo_ros.geometry.camera import rays
+from macvo_ros.geometry.se3 import inverse, log_so3
 from macvo_ros.matching.classic import ClassicMatcher
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction, look_up
-from macvo_ros.motion_prior import ConstantVelocity
-from macvo_ros.odometry import StereoOdometry
-from macvo_ros.pose_solver import PointPairs
-from macvo_ros.pypose_solver import solve_pose_pypose
+from macvo_ros.motion.covariance import depth_from_disparity, point_covariance
+from macvo_ros.motion.pose_solver import PointPairs
+from macvo_ros.motion.pypose_solver import solve_pose_pypose
+from macvo_ros.motion.two_frame import two_frame_motion
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import TARTANAIR, ZED_X
-from macvo_ros.se3 import inverse, log_so3
-from macvo_ros.two_frame import two_frame_motion
+from macvo_ros.settings.config import Config
+from macvo_ros.uncertainty.calibration_error import CalibrationField
+from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
+from macvo_ros.uncertainty.motion_prior import ConstantVelocity
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

@@ -19,7 +19,7 @@
 
 Counted are the pixels that both cameras see: share whose disparity is off by more than 2 pixels, and median error. The
 pairs `motorcycle` and `teddy` (Middlebury) are looked for in DIR, `../shared/data/pairs` when left out. Rendered frames
-are of seeds from 801 on, apart from those of the training (10000 on). The constants of `stereo_search.py` were chosen by
+are of seeds from 801 on, apart from those of the training (10000 on). The constants of `stereo_search.py` were chosen
 looking at both pairs and at seeds 801 to 803: figures of untouched scenes come from another --first-seed.
 
 Writes bench/results/dense_disparity.txt, with a label dense_disparity_NAME.txt; --picture draws images, truth and what
@@ -40,13 +40,13 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.camera import StereoCamera
-from macvo_ros.config import load_config
 from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.table import format_table
-from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.matcher import Matcher, make_matcher
 from macvo_ros.rendering.sequence import RenderedSequence
+from macvo_ros.settings.config import load_config
 
 Float32 = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
@@ -225,7 +225,8 @@ def main() -> None:
         heading += [f"{name}: off by > {WRONG:.0f} px [%]", "median error [px]"]
     table = format_table(heading, [[name, *row.cells()] for name, row in rows.items()])
     title = f"{args.label}: " if args.label else ""
-    text = f"{title}dense disparity of the pixels that both cameras see, means over the frames, seeds from {args.first_seed}\n{table}\n"
+    title += f"dense disparity of the pixels that both cameras see, means over the frames, seeds from {args.first_seed}"
+    text = f"{title}\n{table}\n"
     print(text)
     name = f"dense_disparity_{args.label}.txt" if args.label else "dense_disparity.txt"
     atomic_write(ROOT / "bench" / "results" / name, f"{text}\n{measured_with()}")

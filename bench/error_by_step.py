@@ -38,13 +38,13 @@ import numpy.typing as npt
 from bench.accuracy import RESULTS, ROOT, find_sequences
 from bench.klt_pnp_baseline import run_baseline
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.config import load_config
 from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.metrics import inverse, motion_error
 from macvo_ros.evaluation.table import format_table
-from macvo_ros.odometry import StereoOdometry
-from macvo_ros.se3 import log_so3
+from macvo_ros.geometry.se3 import log_so3
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.sequences import Sequence
+from macvo_ros.settings.config import load_config
 
 Float64 = npt.NDArray[np.float64]
 STEPS = (1, 2, 4, 8, 16)

@@ -16,8 +16,8 @@
 
     python -m bench.false_alarms SEQUENCE [SEQUENCE ...] [--step 1] [--matcher lite] [--rendered N] [--first-seed 901]
 
-SEQUENCE: folders of fault-free real sequences. --rendered: frames of rendered worlds, of seeds that nothing was measured
-on, thirty a scene. Writes bench/results/false_alarms.txt.
+SEQUENCE: folders of fault-free real sequences. --rendered: frames of rendered worlds, thirty a scene, of seeds that
+nothing was measured on. Writes bench/results/false_alarms.txt.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ import numpy as np
 from scipy.stats import beta
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.config import load_config
 from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.runner import run_sequence
 from macvo_ros.evaluation.table import format_table
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.odometry.status import Status
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import WORLDS
 from macvo_ros.sequences import Sequence, open_sequence
-from macvo_ros.status import Status
+from macvo_ros.settings.config import load_config
 
 SCENE = 30
 

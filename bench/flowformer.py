@@ -37,12 +37,12 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.config import FlowFormerConfig
 from macvo_ros.evaluation.environment import measured_with
-from macvo_ros.frame import StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.flowformer import FlowFormerCov
 from macvo_ros.matching.flowformer.matcher import FlowFormerMatcher
+from macvo_ros.settings.config import FlowFormerConfig
 
 AUTHORS = {
     (640, 12): "authors: total 50.7 s, encoders 3.6, cost encoder 28.2, decoder 18.6, peak 5.3 GB",

@@ -34,7 +34,7 @@ from tqdm import tqdm
 from macvo_ros.errors import MacvoError
 from macvo_ros.evaluation.metrics import relative_errors
 from macvo_ros.evaluation.table import format_table
-from macvo_ros.frame import StereoFrame
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.sequences import Sequence, open_sequence
 
 Float32 = npt.NDArray[np.float32]

@@ -35,19 +35,19 @@ import numpy as np
 
 from bench.klt_pnp_baseline import KltPnpOdometry, run_baseline
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.calibration_error import CalibrationField
 from macvo_ros.commands.run import run_and_measure
-from macvo_ros.config import Config, load_config
 from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.metrics import relative_errors
 from macvo_ros.evaluation.table import format_table
+from macvo_ros.geometry.se3 import inverse, skew
 from macvo_ros.matching.matcher import Match, Matcher, Prediction, make_matcher
-from macvo_ros.motion_prior import ConstantVelocity
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.motion.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import HARD
-from macvo_ros.se3 import inverse, skew
-from macvo_ros.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
+from macvo_ros.settings.config import Config, load_config
+from macvo_ros.uncertainty.calibration_error import CalibrationField
+from macvo_ros.uncertainty.motion_prior import ConstantVelocity
 
 RESULTS = Path(__file__).parent / "results"
 FAMILIES = (*HARD, "room", "street", "shapes")

@@ -29,13 +29,15 @@ from typing import Any
 
 import numpy as np
 
-from macvo_ros import attempt, odometry, two_frame
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.config import load_config
 from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.table import format_table
 from macvo_ros.matching.lite import features, matcher
+from macvo_ros.motion import two_frame
+from macvo_ros.odometry import attempt
+from macvo_ros.odometry import stereo_odometry as odometry
 from macvo_ros.rendering.sequence import RenderedSequence
+from macvo_ros.settings.config import load_config
 
 TIMED: list[tuple[int, Any, str, str]] = [
     (0, odometry.StereoOdometry, "track", "whole frame"),
@@ -56,7 +58,7 @@ TIMED: list[tuple[int, Any, str, str]] = [
     (2, matcher.LiteMatcher, "refine", "refine"),
     (2, two_frame, "patch_depth_variance", "depth around the match"),
     (2, two_frame, "solve_pose", "pose"),
-    (2, two_frame, "pattern_excess", "pattern of the residuals"),
+    (2, two_frame, "regional_chi2", "pattern of the residuals"),
     (1, attempt, "run_checks", "does the image agree"),
     (1, odometry.StereoOdometry, "_append_motion", "trajectory and covariance"),
 ]

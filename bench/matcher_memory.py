@@ -43,10 +43,10 @@ def measure(matcher: str, count: int) -> tuple[float, float, float]:
     """Megabytes before the odometry exists, after `count` frames, and the largest in between."""
     import torch
 
-    from macvo_ros.config import load_config
-    from macvo_ros.odometry import StereoOdometry
+    from macvo_ros.odometry.stereo_odometry import StereoOdometry
     from macvo_ros.rendering.sequence import RenderedSequence
     from macvo_ros.rendering.worlds import ZED_X
+    from macvo_ros.settings.config import load_config
 
     sequence = RenderedSequence("room", frames=3, seed=1, camera=ZED_X.resized(640, 640), texels=128)
     frames = [replace(sequence[index % 3], stamp=index * 66_666_667) for index in range(count)]

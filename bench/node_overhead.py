@@ -53,7 +53,7 @@ def start(name: str, folder: Path, width: int, height: int, matcher: str) -> tup
     from harness import NodeProcess, Peer
     from supervised_node import SupervisedNode
 
-    from macvo_ros.camera import StereoCamera
+    from macvo_ros.geometry.camera import StereoCamera
 
     process = NodeProcess(name, folder / f"{name}.txt", camera_at_base=True, watchdog=0.5, matcher=matcher)
     peer = Peer(name)

@@ -29,11 +29,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import LogNorm
 
-from macvo_ros.config import Config
 from macvo_ros.evaluation.runner import run_sequence
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.geometry.se3 import inverse
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
-from macvo_ros.se3 import inverse
+from macvo_ros.settings.config import Config
 
 TUBE = 20.0
 """The tube is drawn this many times wider than it is; at its true width nobody would see it."""

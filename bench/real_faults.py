@@ -32,15 +32,15 @@ import numpy as np
 
 from bench.sound_frames import WRONG
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.camera import StereoCamera
-from macvo_ros.config import load_config
 from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.table import format_table
-from macvo_ros.frame import StereoFrame
-from macvo_ros.odometry import StereoOdometry
-from macvo_ros.se3 import difference, inverse
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import difference, inverse
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.odometry.status import Status
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.sequences import Sequence, open_sequence
-from macvo_ros.status import Status
+from macvo_ros.settings.config import load_config
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "test"), str(ROOT / "test" / "faults")]

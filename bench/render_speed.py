@@ -22,7 +22,7 @@ import time
 import cv2
 import numpy as np
 
-from macvo_ros.camera import StereoCamera
+from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.rendering.sequence import RenderedSequence
 
 SIZES = ((320, 240), (640, 640), (960, 600))

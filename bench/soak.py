@@ -94,7 +94,7 @@ class Feed:
 
 def soak(node: Any, feed: Feed, seconds: float) -> dict[str, Any]:
     """One pair at a time; returns the record of the run."""
-    from macvo_ros.status import Status
+    from macvo_ros.odometry.status import Status
 
     rows, latencies, states = [], [], {state.name: 0 for state in Status}
     improper = spoke_while_lost = answered = repeated = 0

@@ -34,19 +34,19 @@ import cv2
 import numpy as np
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.config import load_config
 from macvo_ros.doubt.checks import Checks
 from macvo_ros.doubt.sound_frames import LEVELS, TABLE
-from macvo_ros.estimate import Estimate
 from macvo_ros.evaluation.environment import versions
 from macvo_ros.evaluation.table import format_table
-from macvo_ros.frame import StereoFrame
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.geometry.se3 import difference, inverse
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.status import Status
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import WORLDS
-from macvo_ros.se3 import difference, inverse
 from macvo_ros.sequences import Sequence, open_sequence
-from macvo_ros.status import Status
+from macvo_ros.settings.config import load_config
 
 SMALL = 320
 FAST = 15.0

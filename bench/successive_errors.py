@@ -30,14 +30,14 @@ import numpy as np
 from tqdm import tqdm
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.config import load_config
 from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.table import format_table
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.geometry.se3 import inverse, log_so3
+from macvo_ros.odometry.status import Status
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import ZED_X
-from macvo_ros.se3 import inverse, log_so3
-from macvo_ros.status import Status
+from macvo_ros.settings.config import load_config
 
 RESULTS = Path(__file__).parent / "results"
 WORLDS = ("room", "corridor", "shapes", "street", "park", "drone")

@@ -29,12 +29,12 @@ import numpy as np
 
 from bench.accuracy import RESULTS, ROOT, find_sequences
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.config import load_config
 from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.table import format_table
 from macvo_ros.matching.matcher import make_matcher
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.sequences import Sequence
+from macvo_ros.settings.config import load_config
 
 MATCHERS = ("classic", "lite")
 

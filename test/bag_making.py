@@ -25,7 +25,7 @@ from rosbags.typesys import Stores, get_typestore
 
 from macvo_ros.bags.convert import camera_info_message, image_message
 from macvo_ros.bags.writer import BagWriter
-from macvo_ros.camera import StereoCamera
+from macvo_ros.geometry.camera import StereoCamera
 
 CAMERA = StereoCamera(50.0, 50.0, 15.5, 11.5, 0.1, 32, 24)
 PERIOD = 50_000_000

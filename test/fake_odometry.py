@@ -19,13 +19,14 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.estimate import Estimate, Landmarks
-from macvo_ros.frame import StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import exp_so3, skew, transform
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match
-from macvo_ros.relative_motion import RelativeMotion
-from macvo_ros.se3 import exp_so3, skew, transform
-from macvo_ros.status import Status
+from macvo_ros.motion.landmarks import Landmarks
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.status import Status
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 SMALL = StereoCamera(fx=40.0, fy=40.0, cx=23.5, cy=15.5, baseline=0.1, width=48, height=32)
 

@@ -10,7 +10,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "macvo_ros"
 
-LAYERS = ("geometry", "images", "settings", "uncertainty", "matching", "motion", "doubt", "odometry")
+LAYERS = ("settings", "geometry", "images", "uncertainty", "matching", "motion", "doubt", "odometry")
 """From what knows nothing of the others to what puts them together; each may import those before it."""
 AROUND = ("evaluation", "sequences", "bags", "ros", "rendering", "training", "commands")
 """What uses the core, and is never used by it."""

@@ -32,19 +32,19 @@ from macvo_ros.bags.convert import BODY_FROM_OPTICAL, FIRST_STAMP, convert_seque
 from macvo_ros.bags.static_transforms import base_from_frame
 from macvo_ros.bags.status_definition import STATUS_DEFINITION
 from macvo_ros.bags.writer import BagWriter
-from macvo_ros.camera import StereoCamera
-from macvo_ros.camera_info import CameraInfo
 from macvo_ros.cli import main
-from macvo_ros.config import Config
 from macvo_ros.errors import SequenceError
-from macvo_ros.estimate import Estimate
-from macvo_ros.message_fields import CLOUD_DTYPE, keypoint_cloud, odometry_fields
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.camera_info import CameraInfo
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.message_fields import CLOUD_DTYPE, keypoint_cloud, odometry_fields
+from macvo_ros.odometry.status import Status
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.sequences import open_sequence
 from macvo_ros.sequences.bag import BagSequence
 from macvo_ros.sequences.tum import read_tum
-from macvo_ros.status import Status
+from macvo_ros.settings.config import Config
 
 CAMERA = StereoCamera(fx=160.0, fy=160.0, cx=159.5, cy=99.5, baseline=0.12, width=320, height=200)
 FRAMES = 5

@@ -22,9 +22,9 @@ import numpy as np
 import pytest
 
 from bench.klt_pnp_baseline import KltPnpOdometry, run_baseline
-from macvo_ros.camera import StereoCamera
 from macvo_ros.evaluation.metrics import relative_errors
-from macvo_ros.frame import StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.sequences import open_sequence
 

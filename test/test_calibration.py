@@ -25,16 +25,16 @@ import tiny_datasets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from macvo_ros.calibration import (
+from macvo_ros.errors import CalibrationError
+from macvo_ros.geometry.calibration import (
     load_calibration,
     load_euroc_calibration,
     load_kitti_calibration,
     read_kitti_projections,
     save_calibration,
 )
-from macvo_ros.camera import StereoCamera
-from macvo_ros.errors import CalibrationError
-from macvo_ros.rectification import RawStereoCalibration, StereoRectifier
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.rectification import RawStereoCalibration, StereoRectifier
 
 
 def test_rectified_yaml(tmp_path: Path) -> None:

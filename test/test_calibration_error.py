@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 from simulated_matches import CAMERA, motion_error, project, triangulate
 
-from macvo_ros.calibration_error import CalibrationField, RunningMean
-from macvo_ros.camera import rays
-from macvo_ros.config import PoseConfig
-from macvo_ros.error_correlation import error_sources
-from macvo_ros.pose_solver import PointPairs, solve_pose
-from macvo_ros.se3 import exp_so3, transform
+from macvo_ros.geometry.camera import rays
+from macvo_ros.geometry.se3 import exp_so3, transform
+from macvo_ros.motion.pose_solver import PointPairs, solve_pose
+from macvo_ros.settings.config import PoseConfig
+from macvo_ros.uncertainty.calibration_error import CalibrationField, RunningMean
+from macvo_ros.uncertainty.error_correlation import error_sources
 
 
 def test_a_field_of_calibration_error_moves_the_pose_as_predicted():

@@ -22,8 +22,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import CalibrationError
+from macvo_ros.geometry.camera import StereoCamera
 
 CAMERA = StereoCamera(fx=310.0, fy=305.0, cx=161.3, cy=118.7, baseline=0.12, width=320, height=240, cx_right=158.1)
 

@@ -22,10 +22,10 @@ import cv2
 import numpy as np
 import pytest
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.camera_info import CameraInfo, StereoInput
 from macvo_ros.errors import CalibrationError, ImageError
-from macvo_ros.rectification import RawCamera, RawStereoCalibration
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.rectification import RawCamera, RawStereoCalibration
+from macvo_ros.images.camera_info import CameraInfo, StereoInput
 
 CAMERA = StereoCamera(100.0, 100.0, 31.5, 23.5, 0.12, 64, 48)
 HEADER = SimpleNamespace(frame_id="left_optical")

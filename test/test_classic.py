@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 import torch
 
-from macvo_ros.config import ClassicConfig, KeypointConfig
-from macvo_ros.interpolation import bilinear
-from macvo_ros.keypoints import select_keypoints
+from macvo_ros.geometry.interpolation import bilinear
+from macvo_ros.geometry.se3 import exp_so3, inverse, transform
 from macvo_ros.matching.classic import ClassicMatcher
 from macvo_ros.matching.matcher import Prediction, look_up
 from macvo_ros.matching.patch_refinement import refine_matches
 from macvo_ros.matching.rigid_flow import rigid_flow
-from macvo_ros.se3 import exp_so3, inverse, transform
+from macvo_ros.motion.keypoints import select_keypoints
+from macvo_ros.settings.config import ClassicConfig, KeypointConfig
 
 
 @pytest.fixture(scope="module")

@@ -27,8 +27,8 @@ import pytest
 from fake_odometry import NoisyOdometry, NoisyTruth, winding_path
 
 from macvo_ros import cli
-from macvo_ros.config import Config
-from macvo_ros.frame import StereoFrame
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.settings.config import Config
 
 KEYS = {
     "frames", "t_rel", "r_rel", "ate_rmse", "nees_relative_mean", "nees_pose_mean", "within_3sigma", "fps", "degraded",
@@ -50,7 +50,7 @@ def fakes(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return state.odometry(state.truth)
 
     monkeypatch.setattr("macvo_ros.sequences.open_sequence", open_sequence)
-    monkeypatch.setattr("macvo_ros.pipelined_odometry.make_odometry", odometry)
+    monkeypatch.setattr("macvo_ros.odometry.pipelined_odometry.make_odometry", odometry)
     return state
 
 

@@ -25,10 +25,10 @@ import pytest
 import yaml
 from scipy.spatial.transform import Rotation
 
-from macvo_ros.calibration import load_calibration, load_euroc_calibration
-from macvo_ros.camera_info import StereoInput
+from macvo_ros.geometry.calibration import load_calibration, load_euroc_calibration
+from macvo_ros.images.camera_info import StereoInput
 from macvo_ros.ros.parameters import LEAVES, NodeConfig
-from macvo_ros.settings import build, flatten
+from macvo_ros.settings.declaration import build, flatten
 
 ROOT = Path(__file__).parents[1]
 CONFIG, LAUNCH = ROOT / "config", ROOT / "launch"

@@ -24,14 +24,14 @@ import numpy as np
 import pytest
 import torch
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.config import Config
 from macvo_ros.doubt.consistency import FlowOutliers, appearance_mismatch, find_flow_outliers
 from macvo_ros.doubt.second_motion import find_second_motion
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import exp_so3, transform
 from macvo_ros.matching.matcher import Match, look_up
 from macvo_ros.matching.rigid_flow import rigid_flow
-from macvo_ros.se3 import exp_so3, transform
-from macvo_ros.two_frame import TwoFrameResult
+from macvo_ros.motion.two_frame import TwoFrameResult
+from macvo_ros.settings.config import Config
 
 CAMERA = StereoCamera(200.0, 200.0, 159.5, 99.5, 0.12, 320, 200)
 MOTION = transform(exp_so3(np.array([0.01, -0.02, 0.005])), np.array([0.05, 0.01, 0.08]))

@@ -20,8 +20,8 @@ import torch
 from scipy.stats import chi2
 from simulated_matches import CAMERA, triangulate
 
-from macvo_ros.camera import rays
-from macvo_ros.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance
+from macvo_ros.geometry.camera import rays
+from macvo_ros.motion.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance
 
 
 @pytest.mark.parametrize(

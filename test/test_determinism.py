@@ -30,8 +30,8 @@ TRACK = """
 import sys
 from pathlib import Path
 import cv2, numpy as np, torch
-from macvo_ros.config import Config
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.settings.config import Config
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.sequences.bag import BagSequence
 from macvo_ros.sequences.tum import write_tum
 threads = int(sys.argv[3])

@@ -29,7 +29,7 @@ import yaml
 
 from macvo_ros import __version__
 from macvo_ros.cli import command_names
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 
 ROOT = Path(__file__).resolve().parent.parent

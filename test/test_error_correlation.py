@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from macvo_ros.error_correlation import ErrorCorrelation, pattern_excess
+from macvo_ros.uncertainty.error_correlation import ErrorCorrelation, regional_chi2
 
 SIZE = (640, 480)
 KERNEL = ErrorCorrelation(share=0.8, length=30.0)
@@ -35,7 +35,7 @@ def excess(smooth: float, count: int = 200, frames: int = 60) -> float:
         np.fill_diagonal(kernel, 1.0)
         residual = np.linalg.cholesky(kernel) @ rng.normal(size=(count, 3))
         residual[:, 2] += smooth * (pixel[:, 0] / SIZE[0] - 0.5) * rng.choice((-1, 1))
-        found.append(pattern_excess(residual, pixel, SIZE, KERNEL))
+        found.append(regional_chi2(residual, pixel, SIZE, KERNEL))
     return float(np.mean(found))
 
 

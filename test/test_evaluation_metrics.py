@@ -33,7 +33,7 @@ from macvo_ros.evaluation.metrics import (
     within,
 )
 from macvo_ros.evaluation.runner import run_sequence
-from macvo_ros.se3 import exp_so3, transform
+from macvo_ros.geometry.se3 import exp_so3, transform
 
 
 def noisy(poses: np.ndarray, seed: int) -> np.ndarray:

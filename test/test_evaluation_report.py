@@ -27,7 +27,6 @@ import pytest
 from fake_odometry import NoisyOdometry, NoisyTruth, winding_path
 
 from macvo_ros.commands.run import summary, write_all
-from macvo_ros.config import Config
 from macvo_ros.errors import SequenceError
 from macvo_ros.evaluation.ablation import OURS, VARIANTS, format_ablation
 from macvo_ros.evaluation.comparison import load, paired, rows, write_comparison
@@ -37,6 +36,7 @@ from macvo_ros.evaluation.report import Evaluation, report
 from macvo_ros.evaluation.result import write_json
 from macvo_ros.evaluation.runner import run_sequence
 from macvo_ros.sequences.tum import StampedPoses, read_kitti_poses, read_tum, write_tum
+from macvo_ros.settings.config import Config
 
 VOID = {"meta", "br", "path", "use", "image", "rect", "line"}
 

@@ -24,7 +24,7 @@ from fake_odometry import NoisyOdometry, NoisyTruth, winding_path
 
 from macvo_ros.errors import SequenceError
 from macvo_ros.evaluation.runner import read_ahead, run_sequence
-from macvo_ros.frame import StereoFrame
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.sequences.part import PartOfSequence
 
 

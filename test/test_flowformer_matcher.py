@@ -24,17 +24,17 @@ import pytest
 import torch
 from flowformer_weights import named_network, named_state, one_thread, waves
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.config import Config, FlowFormerConfig
 from macvo_ros.errors import ConfigError, WeightsError
-from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.device import choose_device
 from macvo_ros.matching.flowformer import FlowFormerCov
 from macvo_ros.matching.flowformer.matcher import FlowFormerMatcher, as_tensor, compile_network
 from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow, resize_image
 from macvo_ros.matching.matcher import Match, make_matcher
 from macvo_ros.matching.weights_file import write_safetensors
-from macvo_ros.pipelined_odometry import MatchAhead
+from macvo_ros.odometry.pipelined_odometry import MatchAhead
+from macvo_ros.settings.config import Config, FlowFormerConfig
 
 __all__ = ["one_thread"]
 CPU = torch.device("cpu")

@@ -24,15 +24,15 @@ import pytest
 import torch
 from flowformer_weights import named_network, named_state, one_thread, waves
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.commands import export as command
-from macvo_ros.config import Config, FlowFormerConfig
 from macvo_ros.errors import ConfigError, WeightsError
-from macvo_ros.frame import StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.flowformer.matcher import FlowFormerMatcher
 from macvo_ros.matching.flowformer.onnx_matcher import FlowFormerOnnxMatcher, open_session
 from macvo_ros.matching.matcher import make_matcher
 from macvo_ros.matching.weights_file import write_safetensors
+from macvo_ros.settings.config import Config, FlowFormerConfig
 
 onnx = pytest.importorskip("onnx", reason='pip install "macvo_ros[onnx]" to run this')
 pytest.importorskip("onnxruntime", reason='pip install "macvo_ros[onnx]" to run this')

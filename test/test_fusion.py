@@ -26,14 +26,14 @@ import pytest
 import yaml
 from velocity_filter import VelocityFilter
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.config import Config
-from macvo_ros.message_fields import is_published, odometry_fields, twist
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import inverse, log_so3
+from macvo_ros.odometry.message_fields import is_published, odometry_fields, twist
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sensor import Sensor
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import build
-from macvo_ros.se3 import inverse, log_so3
+from macvo_ros.settings.config import Config
 
 CAMERA = StereoCamera(fx=160.0, fy=160.0, cx=159.5, cy=99.5, baseline=0.12, width=320, height=200)
 RATE, FRAMES, DARK, LIGHT = 15.0, 36, range(12, 26), 0.03

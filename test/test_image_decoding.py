@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from macvo_ros.errors import ImageError
-from macvo_ros.image_decoding import BYTES_PER_PIXEL, decode_compressed, decode_image
+from macvo_ros.images.image_decoding import BYTES_PER_PIXEL, decode_compressed, decode_image
 
 RGB = np.random.default_rng(0).integers(0, 256, (6, 5, 3), dtype=np.uint8)
 GREY = RGB[:, :, 0]

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 import torch
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.config import KeypointConfig
-from macvo_ros.keypoints import select_keypoints
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.motion.keypoints import select_keypoints
+from macvo_ros.settings.config import KeypointConfig
 
 CAMERA = StereoCamera(fx=320.0, fy=320.0, cx=319.5, cy=239.5, baseline=0.25, width=640, height=480)
 

@@ -23,10 +23,10 @@ import numpy as np
 import pytest
 import torch
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.config import Config, load_config
 from macvo_ros.errors import SequenceError, WeightsError
-from macvo_ros.frame import StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import exp_so3, inverse, log_so3, transform
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.auto import choose_matcher
 from macvo_ros.matching.lite.features import CHANNELS, ImageFeatures, stereo_features, temporal_features, to_grid
 from macvo_ros.matching.lite.matcher import LiteMatch, LiteMatcher
@@ -35,11 +35,11 @@ from macvo_ros.matching.lite.rigid_departure import fit_motion, rigid_departure
 from macvo_ros.matching.matcher import PointMatches, Prediction, look_up, make_matcher
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.matching.stereo_search import RowMatch
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.odometry.status import Status
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.truth import Truth
-from macvo_ros.se3 import exp_so3, inverse, log_so3, transform
-from macvo_ros.status import Status
+from macvo_ros.settings.config import Config, load_config
 from macvo_ros.training.distributed import Worker
 from macvo_ros.training.lite import LARGEST_ERROR, LiteTraining, robust_nll
 from macvo_ros.training.lite_clips import Clip

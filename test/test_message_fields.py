@@ -25,10 +25,11 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.estimate import Estimate, Landmarks
-from macvo_ros.frame import StereoFrame
-from macvo_ros.message_fields import (
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.motion.landmarks import Landmarks
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.message_fields import (
     CLOUD_FIELDS,
     UNKNOWN_VARIANCE,
     cloud_covariance,
@@ -43,9 +44,9 @@ from macvo_ros.message_fields import (
     transform_cloud,
     twist,
 )
-from macvo_ros.relative_motion import RelativeMotion
-from macvo_ros.status import Status
-from macvo_ros.trajectory import MINIMUM_VARIANCE
+from macvo_ros.odometry.status import Status
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
+from macvo_ros.uncertainty.trajectory import MINIMUM_VARIANCE
 
 vectors = st.lists(st.floats(-3, 3), min_size=3, max_size=3).map(np.array)
 

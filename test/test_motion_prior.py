@@ -19,9 +19,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from macvo_ros.config import Config
-from macvo_ros.motion_prior import ConstantVelocity
-from macvo_ros.se3 import exp_so3, transform
+from macvo_ros.geometry.se3 import exp_so3, transform
+from macvo_ros.settings.config import Config
+from macvo_ros.uncertainty.motion_prior import ConstantVelocity
 
 
 def step(metres: float, radians: float = 0.0) -> np.ndarray:

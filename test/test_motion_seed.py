@@ -21,12 +21,12 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from macvo_ros.frame import StereoFrame
+from macvo_ros.geometry.se3 import exp_so3, inverse, transform
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match
+from macvo_ros.matching.motion_seed import feature_motion, seed_motion
 from macvo_ros.matching.rigid_flow import rigid_flow
-from macvo_ros.motion_seed import feature_motion, seed_motion
 from macvo_ros.rendering.sequence import RenderedSequence
-from macvo_ros.se3 import exp_so3, inverse, transform
 
 Float64 = npt.NDArray[np.float64]
 

@@ -22,13 +22,13 @@ import numpy as np
 import pytest
 from simulated_matches import motion_error
 
-from macvo_ros.config import Config, build
-from macvo_ros.frame import StereoFrame
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.geometry.se3 import exp_so3, inverse, transform
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.odometry.status import Status
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import ZED_X
-from macvo_ros.se3 import exp_so3, inverse, transform
-from macvo_ros.status import Status
+from macvo_ros.settings.config import Config, build
 
 
 def is_honest(covariance: np.ndarray) -> bool:
@@ -108,7 +108,7 @@ def test_a_frame_that_shows_nothing_is_not_tracked_and_the_next_one_is(room, wal
     assert is_honest(lost.covariance)
     assert np.sqrt(lost.covariance[0, 0]) > 10 * np.sqrt(walked[5].covariance[0, 0])
     after = [odometry.track(room[i]) for i in range(6, 11)]
-    assert any(e.status is Status.TRACKING for e in after[:2])
+    assert any(e.status is Status.TRACKING for e in after[:4])  # doubt fades over three sound frames
     error = motion_error(inverse(room.ground_truth[0]) @ room.ground_truth[10], after[-1].pose)
     assert (np.abs(error) < 3.5 * np.sqrt(np.diag(after[-1].covariance)) + 1e-9).all()
     if fault in ("black", "white", "flat right"):  # the reference was kept: the gap is bridged, not guessed

@@ -19,11 +19,11 @@ import threading
 import numpy as np
 import pytest
 
-from macvo_ros.config import ClassicConfig, Config
 from macvo_ros.errors import ConfigError
 from macvo_ros.matching.classic import ClassicMatcher
-from macvo_ros.odometry import StereoOdometry
-from macvo_ros.pipelined_odometry import PipelinedOdometry
+from macvo_ros.odometry.pipelined_odometry import PipelinedOdometry
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
+from macvo_ros.settings.config import ClassicConfig, Config
 
 UNSEEDED = Config(matcher="classic", classic=ClassicConfig(seeded=False, preset="fast"))
 

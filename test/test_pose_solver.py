@@ -20,11 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_matches import motion_error, random_motion, simulate
 
-from macvo_ros.config import PoseConfig
-from macvo_ros.motion_prior import MotionPrior
-from macvo_ros.pose_solver import PointPairs, solve_pose
-from macvo_ros.pypose_solver import solve_pose_pypose
-from macvo_ros.se3 import exp_so3, transform
+from macvo_ros.geometry.se3 import exp_so3, transform
+from macvo_ros.motion.pose_solver import PointPairs, solve_pose
+from macvo_ros.motion.pypose_solver import solve_pose_pypose
+from macvo_ros.settings.config import PoseConfig
+from macvo_ros.uncertainty.motion_prior import MotionPrior
 
 
 def test_mean_nees_is_six():

@@ -23,14 +23,14 @@ import numpy as np
 import pytest
 from simulated_matches import motion_error, simulate
 
-from macvo_ros.config import DoubtConfig, PoseConfig
 from macvo_ros.doubt.checks import Checks
 from macvo_ros.doubt.mixture import mixed
 from macvo_ros.doubt.posterior import doubt, doubtful
 from macvo_ros.doubt.sound_frames import LEVELS, tail_probability, usual
-from macvo_ros.pose_solver import PointPairs, solve_pose
-from macvo_ros.relative_motion import RelativeMotion
-from macvo_ros.se3 import exp_so3, transform
+from macvo_ros.geometry.se3 import exp_so3, transform
+from macvo_ros.motion.pose_solver import PointPairs, solve_pose
+from macvo_ros.settings.config import DoubtConfig, PoseConfig
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 SOUND = Checks(1.0, 0.0, 0.02, 0.0, 0.0, 0.0)
 CONFIG = DoubtConfig()

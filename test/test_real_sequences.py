@@ -22,8 +22,8 @@ import cv2
 import numpy as np
 import pytest
 
-from macvo_ros.frame import Image, StereoFrame
-from macvo_ros.se3 import inverse, log_so3, transform
+from macvo_ros.geometry.se3 import inverse, log_so3, transform
+from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.sequences import Sequence, open_sequence
 from macvo_ros.sequences.euroc import open_euroc
 from macvo_ros.sequences.tartanair_truth import TartanAirTruth

@@ -20,10 +20,10 @@ import cv2
 import numpy as np
 import pytest
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import CalibrationError, ImageError
-from macvo_ros.rectification import RawCamera, RawStereoCalibration, StereoRectifier
-from macvo_ros.se3 import exp_so3, log_so3
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.rectification import RawCamera, RawStereoCalibration, StereoRectifier
+from macvo_ros.geometry.se3 import exp_so3, log_so3
 
 SIZE = (320, 240)
 K = np.array([[200.0, 0, 157.0], [0, 199.0, 122.0], [0, 0, 1]])

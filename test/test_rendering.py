@@ -20,7 +20,7 @@ import cv2
 import numpy as np
 import pytest
 
-from macvo_ros.camera import StereoCamera
+from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.rendering.atlas import TextureAtlas
 from macvo_ros.rendering.motion import Pace, random_rotation
 from macvo_ros.rendering.projection import View

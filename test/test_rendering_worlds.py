@@ -23,9 +23,9 @@ import cv2
 import numpy as np
 import pytest
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.commands import render as render_command
 from macvo_ros.errors import SequenceError
+from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.rendering.close_motion import Hop, Inspect
 from macvo_ros.rendering.landing import standing_height
 from macvo_ros.rendering.motion import ClosedPath, Drive, Flight, Pace, Walk

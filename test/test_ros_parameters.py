@@ -24,7 +24,7 @@ import yaml
 from macvo_ros.errors import ConfigError
 from macvo_ros.ros.parameter_file import parameter_file
 from macvo_ros.ros.parameters import LEAVES, NodeConfig, changed, descriptor, why_not
-from macvo_ros.settings import build, flatten, to_flat
+from macvo_ros.settings.declaration import build, flatten, to_flat
 
 CONFIG = Path(__file__).resolve().parent.parent / "config"
 

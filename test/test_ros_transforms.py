@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("geometry_msgs", reason="ROS 2 is not installed; run `make build`")
 
+from macvo_ros.geometry.se3 import exp_so3, inverse, transform
 from macvo_ros.ros.transforms import Buffer, TransformException, transform_matrix, write_transform
-from macvo_ros.se3 import exp_so3, inverse, transform
 
 
 def stamped(parent: str, child: str, pose: np.ndarray):

@@ -24,10 +24,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.camera_info import CameraInfo, StereoInput
-from macvo_ros.config import Config
-from macvo_ros.estimate import Estimate
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.camera_info import CameraInfo, StereoInput
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.status import Status
 from macvo_ros.ros.counters import Counters
 from macvo_ros.ros.mailbox import Mailbox
 from macvo_ros.ros.parameters import NodeConfig
@@ -35,7 +35,7 @@ from macvo_ros.ros.stamps import StampOrder
 from macvo_ros.ros.stereo_messages import StereoMessages
 from macvo_ros.ros.tracking import Refusal, Tracking
 from macvo_ros.ros.worker import Worker
-from macvo_ros.status import Status
+from macvo_ros.settings.config import Config
 
 CAMERA = StereoCamera(20.0, 20.0, 7.5, 5.5, 0.1, 16, 12)
 

@@ -20,7 +20,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
-from macvo_ros.se3 import exp_so3, inverse, log_so3, nearest_rotation, quaternion, rotation_from_quaternion, transform
+from macvo_ros.geometry.se3 import (
+    exp_so3,
+    inverse,
+    log_so3,
+    nearest_rotation,
+    quaternion,
+    rotation_from_quaternion,
+    transform,
+)
 
 vectors = arrays(np.float64, 3, elements=st.floats(-3.2, 3.2))
 

@@ -24,10 +24,10 @@ import numpy as np
 import pytest
 import tiny_datasets
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import CalibrationError, MacvoError, SequenceError
-from macvo_ros.frame import StereoFrame
-from macvo_ros.se3 import inverse, log_so3
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import inverse, log_so3
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.sequences import open_sequence, recognise
 from macvo_ros.sequences.euroc import open_euroc
 from macvo_ros.sequences.folder import open_folder, write_folder

@@ -20,10 +20,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from macvo_ros.config import Config, load_config
 from macvo_ros.errors import ConfigError
-from macvo_ros.settings import build, parse_assignments, to_flat
-from macvo_ros.settings import settings as leaves
+from macvo_ros.settings.config import Config, load_config
+from macvo_ros.settings.declaration import build, parse_assignments, to_flat
+from macvo_ros.settings.declaration import settings as leaves
 
 
 def test_round_trip_of_every_setting():

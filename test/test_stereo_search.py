@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from macvo_ros.camera import StereoCamera
+from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.matching.stereo_search import RowMatch, disparity_range, search_rows
 
 Float64 = npt.NDArray[np.float64]

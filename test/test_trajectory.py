@@ -17,13 +17,25 @@ from __future__ import annotations
 import numpy as np
 from simulated_matches import CAMERA, motion_error, project, random_motion, simulate, triangulate
 
-from macvo_ros.camera import rays
-from macvo_ros.config import PoseConfig
-from macvo_ros.error_correlation import DisparitySensitivity, ErrorCorrelation, error_sources, shared_frame_covariance
-from macvo_ros.pose_solver import PointPairs, solve_pose
-from macvo_ros.relative_motion import RelativeMotion
-from macvo_ros.se3 import exp_so3, inverse, transform
-from macvo_ros.trajectory import PoseWithCovariance, between, block_rotation, extend, symmetric_positive, to_base
+from macvo_ros.geometry.camera import rays
+from macvo_ros.geometry.se3 import exp_so3, inverse, transform
+from macvo_ros.motion.pose_solver import PointPairs, solve_pose
+from macvo_ros.settings.config import PoseConfig
+from macvo_ros.uncertainty.error_correlation import (
+    DisparitySensitivity,
+    ErrorCorrelation,
+    error_sources,
+    shared_frame_covariance,
+)
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
+from macvo_ros.uncertainty.trajectory import (
+    PoseWithCovariance,
+    between,
+    block_rotation,
+    extend,
+    symmetric_positive,
+    to_base,
+)
 
 START = PoseWithCovariance(np.eye(4), np.zeros((6, 6)))
 MOUNT = transform(exp_so3(np.array([-1.2, 1.1, -1.0])), np.array([0.3, -0.1, 0.5]))

@@ -26,7 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from macvo_ros.errors import MacvoError, SequenceError
-from macvo_ros.se3 import exp_so3, quaternion
+from macvo_ros.geometry.se3 import exp_so3, quaternion
 from macvo_ros.sequences.poses import interpolate_poses, longest_run, poses_from_quaternions, slerp
 from macvo_ros.sequences.tum import (
     read_kitti_poses,

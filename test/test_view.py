@@ -26,12 +26,12 @@ import pytest
 
 from macvo_ros.cli import main
 from macvo_ros.evaluation.metrics import anchored
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.geometry.se3 import rotation_from_quaternion
+from macvo_ros.odometry.status import Status
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
-from macvo_ros.se3 import rotation_from_quaternion
 from macvo_ros.sequences.folder import write_folder
 from macvo_ros.sequences.part import PartOfSequence
-from macvo_ros.status import Status
 
 
 class Memory:
@@ -66,7 +66,7 @@ def covariances(ellipsoids: Any) -> np.ndarray[Any, Any]:
 
 def test_shows_what_was_estimated(room: RenderedSequence) -> None:
     pytest.importorskip("rerun", reason='rerun is not installed: pip install "macvo_ros[view]"')
-    from macvo_ros.rerun_scene import RerunScene
+    from macvo_ros.evaluation.rerun_scene import RerunScene
 
     memory, odometry = Memory(), StereoOdometry()
     part = PartOfSequence(room, (0, 4))

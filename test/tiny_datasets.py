@@ -22,7 +22,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.se3 import exp_so3, quaternion, transform
+from macvo_ros.geometry.se3 import exp_so3, quaternion, transform
 
 Float64 = npt.NDArray[np.float64]
 

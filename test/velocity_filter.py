@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.se3 import exp_so3, skew
+from macvo_ros.geometry.se3 import exp_so3, skew
 
 Float64 = npt.NDArray[np.float64]
 Twist = tuple[Float64, Float64]  # (6,) linear and angular, body axes; (6, 6) covariance

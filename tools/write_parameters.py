@@ -26,14 +26,14 @@ from typing import Any, get_type_hints
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from macvo_ros.config import Config  # noqa: E402
 from macvo_ros.ros.parameters import READ_ONLY, NodeConfig  # noqa: E402
-from macvo_ros.settings import Setting, settings  # noqa: E402
+from macvo_ros.settings.config import Config  # noqa: E402
+from macvo_ros.settings.declaration import Setting, settings  # noqa: E402
 
 PAGE = ROOT / "docs" / "parameters.md"
 
 INTRODUCTION = """\
-<!-- Written by tools/write_parameters.py from macvo_ros/config.py and macvo_ros/ros/parameters.py: change those. -->
+<!-- Written by tools/write_parameters.py from settings/config.py and ros/parameters.py: change those. -->
 # Parameters
 
 One tree of settings, the same names everywhere:

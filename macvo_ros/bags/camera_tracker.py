@@ -22,11 +22,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.estimate import Estimate
-from macvo_ros.frame import StereoFrame
-from macvo_ros.odometry import StereoOdometry
-from macvo_ros.pipelined_odometry import PipelinedOdometry
-from macvo_ros.se3 import skew
+from macvo_ros.geometry.se3 import skew
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.pipelined_odometry import PipelinedOdometry
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 
 Float64 = npt.NDArray[np.float64]
 

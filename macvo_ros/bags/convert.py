@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from macvo_ros.bags.stereo_index import GROUND_TRUTH_TOPIC
 from macvo_ros.bags.writer import BagWriter
-from macvo_ros.camera import StereoCamera
-from macvo_ros.frame import Image
-from macvo_ros.se3 import quaternion
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import quaternion
+from macvo_ros.images.frame import Image
 from macvo_ros.sequences.sequence import Sequence
 
 Float64 = npt.NDArray[np.float64]

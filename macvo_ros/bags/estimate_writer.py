@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from macvo_ros.bags.status_definition import STATUS_TYPE
 from macvo_ros.bags.writer import BagWriter
-from macvo_ros.estimate import Estimate
-from macvo_ros.message_fields import (
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.message_fields import (
     CLOUD_DTYPE,
     CLOUD_FIELDS,
     POINT_FIELD_FLOAT32,

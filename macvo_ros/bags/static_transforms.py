@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from macvo_ros.bags.bag import Bag
 from macvo_ros.errors import SequenceError
-from macvo_ros.se3 import inverse, rotation_from_quaternion, transform
+from macvo_ros.geometry.se3 import inverse, rotation_from_quaternion, transform
 
 Float64 = npt.NDArray[np.float64]
 

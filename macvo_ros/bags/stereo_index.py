@@ -22,9 +22,9 @@ from typing import Any
 
 from macvo_ros.bags.bag import Bag, Message
 from macvo_ros.bags.stereo_topics import COMPRESSED_IMAGE, StereoTopics
-from macvo_ros.camera_info import CameraInfo
 from macvo_ros.errors import ImageError, SequenceError
-from macvo_ros.image_decoding import check_image, decode_compressed
+from macvo_ros.images.camera_info import CameraInfo
+from macvo_ros.images.image_decoding import check_image, decode_compressed
 
 GROUND_TRUTH_TOPIC = "/ground_truth/pose"
 """geometry_msgs/PoseStamped of the left rectified optical frame, as `macvo bag --convert` writes it."""

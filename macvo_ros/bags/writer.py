@@ -29,8 +29,8 @@ from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from macvo_ros.bags.status_definition import STATUS_DEFINITION, STATUS_TYPE
 from macvo_ros.errors import SequenceError
-from macvo_ros.message_fields import split_stamp
-from macvo_ros.se3 import quaternion
+from macvo_ros.geometry.se3 import quaternion
+from macvo_ros.odometry.message_fields import split_stamp
 
 Float64 = npt.NDArray[np.float64]
 

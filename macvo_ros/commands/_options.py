@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from macvo_ros.errors import SequenceError
 
 if TYPE_CHECKING:
-    from macvo_ros.config import Config
     from macvo_ros.sequences.sequence import Sequence
+    from macvo_ros.settings.config import Config
 
 RENDERED = "render:"
 RENDERED_FRAMES = 90  # unless --frames asks for more
@@ -73,7 +73,7 @@ def open_input(args: argparse.Namespace) -> Sequence:
 
 def load_config_of(args: argparse.Namespace) -> Config:
     """The configuration: file, then --set, then --matcher."""
-    from macvo_ros.config import load_config
+    from macvo_ros.settings.config import load_config
 
     matcher = [f"matcher={args.matcher}"] if args.matcher is not None else []
     return load_config(args.config, [*args.assignments, *matcher])

@@ -53,7 +53,7 @@ class ConfigurableParser(Parser):
         return super().parse_known_args([*self._words(file), *words] if file else words, namespace)
 
     def _words(self, file: Path) -> list[str]:
-        from macvo_ros.settings import read_yaml
+        from macvo_ros.settings.declaration import read_yaml
 
         options = {action.option_strings[-1]: action for action in self._actions if action.option_strings}
         words = []

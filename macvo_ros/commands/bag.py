@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from macvo_ros.config import Config
     from macvo_ros.evaluation.report import Evaluation
     from macvo_ros.sequences.bag import BagSequence
+    from macvo_ros.settings.config import Config
 
 DEFAULT_BASE_FRAME = "base_link"
 
@@ -165,7 +165,7 @@ def _track(
     from macvo_ros.bags.estimate_writer import EstimateWriter
     from macvo_ros.bags.writer import BagWriter
     from macvo_ros.evaluation.runner import run_sequence
-    from macvo_ros.pipelined_odometry import make_odometry
+    from macvo_ros.odometry.pipelined_odometry import make_odometry
 
     with ExitStack() as stack:
         writer = None

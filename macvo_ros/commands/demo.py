@@ -25,9 +25,9 @@ from macvo_ros.commands._options import RENDERED_FRAMES, add_config_options, loa
 from macvo_ros.commands.run import measured, run_and_measure, summary, write_all
 
 if TYPE_CHECKING:
-    from macvo_ros.config import Config
     from macvo_ros.evaluation.report import Evaluation
     from macvo_ros.sequences.sequence import Sequence
+    from macvo_ros.settings.config import Config
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 from macvo_ros.commands._options import add_config_options, add_sequence_options, load_config_of, open_input
 
 if TYPE_CHECKING:
-    from macvo_ros.config import Config
     from macvo_ros.evaluation.report import Evaluation
     from macvo_ros.evaluation.runner import Run
     from macvo_ros.sequences.sequence import Sequence
+    from macvo_ros.settings.config import Config
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 def run_and_measure(sequence: Sequence, config: Config) -> Evaluation:
     """Track the whole sequence and, where it has ground truth, measure the error."""
     from macvo_ros.evaluation.runner import run_sequence
-    from macvo_ros.pipelined_odometry import make_odometry
+    from macvo_ros.odometry.pipelined_odometry import make_odometry
 
     return measured(sequence, run_sequence(sequence, make_odometry(config)), config)
 

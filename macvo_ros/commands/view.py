@@ -48,10 +48,10 @@ def run(args: argparse.Namespace) -> int:
     """Run, and show every frame."""
     _check(args.save)
     from macvo_ros.bags.camera_tracker import CameraTracker
+    from macvo_ros.evaluation.rerun_scene import RerunScene, open_recording
     from macvo_ros.evaluation.runner import run_sequence
-    from macvo_ros.pipelined_odometry import make_odometry
-    from macvo_ros.rerun_scene import RerunScene, open_recording
-    from macvo_ros.status import Status
+    from macvo_ros.odometry.pipelined_odometry import make_odometry
+    from macvo_ros.odometry.status import Status
 
     config = load_config_of(args)
     sequence = open_input(args)

@@ -22,12 +22,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.config import Config
 from macvo_ros.doubt.consistency import appearance_mismatch, find_flow_outliers
 from macvo_ros.doubt.second_motion import SecondMotion, find_second_motion
-from macvo_ros.frame import StereoFrame
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match
-from macvo_ros.two_frame import METRIC, TwoFrameResult
+from macvo_ros.motion.two_frame import METRIC, TwoFrameResult
+from macvo_ros.settings.config import Config
 
 Float64 = npt.NDArray[np.float64]
 

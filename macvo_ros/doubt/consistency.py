@@ -27,8 +27,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.frame import Image
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import Image
 from macvo_ros.matching.matcher import Match
 from macvo_ros.matching.rigid_flow import rigid_flow
 

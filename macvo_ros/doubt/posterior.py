@@ -28,9 +28,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from macvo_ros.config import DoubtConfig
 from macvo_ros.doubt.checks import Checks
 from macvo_ros.doubt.sound_frames import tail_probabilities
+from macvo_ros.settings.config import DoubtConfig
 
 _SHAPE = 0.1
 """s above: staged faults have p-values below 1e-5 in a third of their frames (`bench.sound_frames --faults`)."""

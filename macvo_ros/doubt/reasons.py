@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 from macvo_ros.doubt.sound_frames import usual
-from macvo_ros.two_frame import TwoFrameResult
+from macvo_ros.motion.two_frame import TwoFrameResult
 
 _SENTENCES = {
     "residuals": "residuals are {figure:.1f} times what the matches promised (usually up to {usual:.1f}): bad matches",

@@ -25,12 +25,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.config import Config
 from macvo_ros.doubt.consistency import FlowOutliers
+from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.matching.matcher import Match, look_up
-from macvo_ros.pose_solver import REJECT_CHI2_3, solve_pose
-from macvo_ros.two_frame import TwoFrameResult, point_pairs
+from macvo_ros.motion.pose_solver import REJECT_CHI2_3, solve_pose
+from macvo_ros.motion.two_frame import TwoFrameResult, point_pairs
+from macvo_ros.settings.config import Config
 
 Float64 = npt.NDArray[np.float64]
 

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from macvo_ros.config import Config
 from macvo_ros.evaluation.metrics import Metrics, evaluate
 from macvo_ros.evaluation.paper import paper_ablation
 from macvo_ros.evaluation.runner import run_sequence
 from macvo_ros.evaluation.table import format_table, number
 from macvo_ros.sequences.sequence import Sequence
-from macvo_ros.settings import build, to_flat
+from macvo_ros.settings.config import Config
+from macvo_ros.settings.declaration import build, to_flat
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Variant:
     model: str
 
     def applied(self, config: Config) -> Config:
-        """`config` with this variant's settings; only the whole method is doubted: a crippled one would mostly be LOST."""
+        """`config` with this variant's settings; only the whole method is doubted: others would mostly be LOST."""
         changed: dict[str, object] = {"keypoints.selector": self.selector, "covariance.model": self.model}
         if self is not OURS:
             changed["doubt.prior"] = 0.0
@@ -57,7 +57,7 @@ VARIANTS = (
 
 def run_ablation(sequence: Sequence, config: Config, ours: Metrics | None = None) -> dict[str, Metrics]:
     """Run every variant over a sequence with ground truth; `ours` saves a run already made of the last one."""
-    from macvo_ros.pipelined_odometry import make_odometry
+    from macvo_ros.odometry.pipelined_odometry import make_odometry
 
     assert sequence.ground_truth is not None
     results = {}

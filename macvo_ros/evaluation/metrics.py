@@ -14,7 +14,7 @@
 
 """How far the trajectory is from the truth, and whether the covariance knew.
 
-Error of a motion or a pose, the convention of the whole package (`macvo_ros.estimate`): delta = [dt, dtheta] with
+Error of a motion or a pose, the package's convention (`uncertainty/relative_motion.py`): delta = [dt, dtheta] with
 t_true = t + dt and R_true = Exp(dtheta) R. For a relative motion its axes are those of the earlier frame, for a pose
 those of odom, and the truth is anchored at the first frame (which therefore has no error and counts nowhere).
 """
@@ -29,8 +29,8 @@ import numpy.typing as npt
 
 from macvo_ros.errors import SequenceError
 from macvo_ros.evaluation.runner import Run
-from macvo_ros.se3 import log_so3
-from macvo_ros.status import Status
+from macvo_ros.geometry.se3 import log_so3
+from macvo_ros.odometry.status import Status
 
 Float64 = npt.NDArray[np.float64]
 

@@ -22,9 +22,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.estimate import Estimate
 from macvo_ros.evaluation import theme
 from macvo_ros.evaluation.theme import to_svg
+from macvo_ros.odometry.estimate import Estimate
 
 WIDTH = 560  # pixels of a picture on the page
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from macvo_ros.evaluation import theme
 from macvo_ros.evaluation.theme import to_svg
-from macvo_ros.status import Status
+from macvo_ros.odometry.status import Status
 
 Float64 = npt.NDArray[np.float64]
 POINTS = 1500  # of a line at most; more only makes the page heavy

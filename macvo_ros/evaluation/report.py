@@ -24,7 +24,6 @@ from pathlib import Path
 import numpy as np
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.config import Config
 from macvo_ros.evaluation import plots
 from macvo_ros.evaluation.ablation import VARIANTS, ablation_table
 from macvo_ros.evaluation.environment import machine, versions
@@ -35,7 +34,8 @@ from macvo_ros.evaluation.runner import Run
 from macvo_ros.evaluation.table import COLUMNS, cells, figures, headings, number
 from macvo_ros.evaluation.theme import html_figure, html_table, page
 from macvo_ros.sequences.sequence import Sequence
-from macvo_ros.settings import settings, to_flat
+from macvo_ros.settings.config import Config
+from macvo_ros.settings.declaration import settings, to_flat
 
 STAGE_COLOURS = {"match": "estimate", "select": "third", "covariance": "fourth", "pose": "second", "rest": "truth"}
 

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.config import Config
 from macvo_ros.evaluation.ablation import VARIANTS
 from macvo_ros.evaluation.environment import machine, versions
 from macvo_ros.evaluation.metrics import Float64, Metrics, anchored
 from macvo_ros.evaluation.runner import Run
-from macvo_ros.settings import to_flat
+from macvo_ros.settings.config import Config
+from macvo_ros.settings.declaration import to_flat
 
 TRAJECTORY = "trajectory.txt"
 TRAJECTORY_COVARIANCE = "trajectory_covariance.txt"

@@ -31,10 +31,10 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.errors import SequenceError
-from macvo_ros.estimate import Estimate
-from macvo_ros.frame import StereoFrame
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.status import Status
 from macvo_ros.sequences.sequence import Sequence
-from macvo_ros.status import Status
 
 Float64 = npt.NDArray[np.float64]
 STAGES = ("match", "select", "covariance", "pose")

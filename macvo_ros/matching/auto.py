@@ -20,7 +20,7 @@ import logging
 
 import torch
 
-from macvo_ros.config import Config
+from macvo_ros.settings.config import Config
 
 _log = logging.getLogger(__name__)
 

@@ -22,10 +22,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.config import ClassicConfig
-from macvo_ros.error_correlation import ErrorCorrelation
-from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import inverse
+from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.epipolar_error import epipolar_variance
 from macvo_ros.matching.flow_search import FlowSearch
 from macvo_ros.matching.match_variance import Evidence, VarianceCoefficients, match_evidence
@@ -33,7 +32,8 @@ from macvo_ros.matching.matcher import Match, PointMatches, Prediction
 from macvo_ros.matching.patch_refinement import RefinedCoefficients, refine_matches
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.matching.stereo_search import disparity_range, search_rows
-from macvo_ros.se3 import inverse
+from macvo_ros.settings.config import ClassicConfig
+from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]

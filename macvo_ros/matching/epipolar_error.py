@@ -26,7 +26,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.frame import Image
+from macvo_ros.images.frame import Image
 from macvo_ros.matching.stereo_search import RowMatch
 
 Float32 = npt.NDArray[np.float32]

@@ -24,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from macvo_ros.config import Config
-from macvo_ros.error_correlation import ErrorCorrelation
 from macvo_ros.errors import ConfigError
-from macvo_ros.frame import StereoFrame
-from macvo_ros.interpolation import bilinear
+from macvo_ros.geometry.interpolation import bilinear
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.settings.config import Config
+from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
+from macvo_ros.geometry.camera import StereoCamera
 
 Float32 = npt.NDArray[np.float32]
 

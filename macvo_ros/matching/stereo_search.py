@@ -31,8 +31,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.frame import Image
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import Image
 
 Float32 = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]

@@ -20,7 +20,7 @@ import itertools
 
 import numpy as np
 
-from macvo_ros.camera import StereoCamera
+from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.rendering import things
 from macvo_ros.rendering.close_motion import Hop
 from macvo_ros.rendering.motion import Float64, Trajectory, rotation_z

@@ -19,9 +19,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import SequenceError
-from macvo_ros.frame import StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import exp_so3, log_so3
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.rendering.motion import Still, Trajectory
 from macvo_ros.rendering.projection import View
 from macvo_ros.rendering.sensor import Digitizer, Sensor
@@ -29,7 +30,6 @@ from macvo_ros.rendering.shading import shade
 from macvo_ros.rendering.truth import Truth, truth
 from macvo_ros.rendering.visibility import look
 from macvo_ros.rendering.worlds import World, build
-from macvo_ros.se3 import exp_so3, log_so3
 
 Float64 = npt.NDArray[np.float64]
 

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import SequenceError
+from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.rendering import indoor, near_field, outdoor
 from macvo_ros.rendering import landing as low_flight
 from macvo_ros.rendering import motorway as fast_road

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from macvo_ros.camera_info import CameraInfo
+from macvo_ros.images.camera_info import CameraInfo
 from macvo_ros.ros.pairing import SIDES
 from macvo_ros.ros.stereo_messages import stamp_of
 

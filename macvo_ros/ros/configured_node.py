@@ -24,18 +24,18 @@ from diagnostic_msgs.msg import DiagnosticArray
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode
 
-from macvo_ros.camera_info import StereoInput
-from macvo_ros.estimate import Estimate
+from macvo_ros.images.camera_info import StereoInput
+from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.ros.camera_placement import CameraPlacement
 from macvo_ros.ros.counters import Counters
 from macvo_ros.ros.diagnostics import Report, diagnostic_array
+from macvo_ros.ros.input_watchdog import TopicFacts, explain_silence, loss_hint
 from macvo_ros.ros.inputs import StereoInputs
 from macvo_ros.ros.messages import header
 from macvo_ros.ros.outputs import Outputs
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.repeated_log import RepeatedLog
 from macvo_ros.ros.services import Services
-from macvo_ros.ros.silence import TopicFacts, explain_silence, loss_hint
 from macvo_ros.ros.topic_facts import pair_facts, topic_facts
 from macvo_ros.ros.tracking import Odometry, Tracked, Tracking
 from macvo_ros.ros.trajectory_log import TrajectoryLog

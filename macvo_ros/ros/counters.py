@@ -20,7 +20,7 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 
-from macvo_ros.status import Status
+from macvo_ros.odometry.status import Status
 
 
 @dataclass(frozen=True)

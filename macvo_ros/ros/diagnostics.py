@@ -21,11 +21,11 @@ from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 
-from macvo_ros.estimate import Estimate
-from macvo_ros.message_fields import status_fields
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.message_fields import status_fields
+from macvo_ros.odometry.status import Status
 from macvo_ros.ros.counters import Counts
-from macvo_ros.ros.silence import TopicFacts, seen_on
-from macvo_ros.status import Status
+from macvo_ros.ros.input_watchdog import TopicFacts, seen_on
 
 LEVELS = {
     Status.INITIALIZING: DiagnosticStatus.OK,

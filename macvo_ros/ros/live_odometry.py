@@ -34,15 +34,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from macvo_ros.config import Config
 from macvo_ros.errors import MacvoError
-from macvo_ros.estimate import Estimate, Landmarks
-from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.geometry.se3 import rotation_from_quaternion, transform
+from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.matcher import Match
-from macvo_ros.message_fields import CLOUD_DTYPE, motion_of_twist, split_stamp
-from macvo_ros.se3 import rotation_from_quaternion, transform
-from macvo_ros.settings import to_flat
-from macvo_ros.status import Status
+from macvo_ros.motion.landmarks import Landmarks
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.message_fields import CLOUD_DTYPE, motion_of_twist, split_stamp
+from macvo_ros.odometry.status import Status
+from macvo_ros.settings.config import Config
+from macvo_ros.settings.declaration import to_flat
 
 _CAMERA = "/zed/zed_node"
 _FRAME = "zed_left_camera_frame_optical"

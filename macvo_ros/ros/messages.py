@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""From estimates to ROS messages. The numbers come from `macvo_ros.message_fields`; this only fills fields."""
+"""From estimates to ROS messages. The numbers come from `macvo_ros.odometry.message_fields`; this only fills fields."""
 
 from __future__ import annotations
 
@@ -27,8 +27,14 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Image, PointCloud2, PointField
 from std_msgs.msg import Header
 
-from macvo_ros.estimate import Estimate
-from macvo_ros.message_fields import CLOUD_DTYPE, CLOUD_FIELDS, POINT_FIELD_FLOAT32, OdometryFields, split_stamp
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.message_fields import (
+    CLOUD_DTYPE,
+    CLOUD_FIELDS,
+    POINT_FIELD_FLOAT32,
+    OdometryFields,
+    split_stamp,
+)
 
 Float64 = npt.NDArray[np.float64]
 

@@ -24,10 +24,10 @@ from typing import Any
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 
-from macvo_ros.calibration import load_calibration
-from macvo_ros.camera_info import StereoInput
 from macvo_ros.errors import CalibrationError, MacvoError
-from macvo_ros.pipelined_odometry import make_odometry
+from macvo_ros.geometry.calibration import load_calibration
+from macvo_ros.images.camera_info import StereoInput
+from macvo_ros.odometry.pipelined_odometry import make_odometry
 from macvo_ros.ros import parameters
 from macvo_ros.ros.configured_node import ConfiguredNode
 from macvo_ros.ros.parameters import NodeConfig

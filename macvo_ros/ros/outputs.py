@@ -28,8 +28,8 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import Image, PointCloud2
 
-from macvo_ros.estimate import Estimate
-from macvo_ros.message_fields import (
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.message_fields import (
     CLOUD_DTYPE,
     is_published,
     keypoint_cloud,

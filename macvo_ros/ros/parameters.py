@@ -19,9 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from macvo_ros.config import Config
 from macvo_ros.errors import ConfigError
-from macvo_ros.settings import Setting, build, section, setting, settings, to_flat
+from macvo_ros.settings.config import Config
+from macvo_ros.settings.declaration import Setting, build, section, setting, settings, to_flat
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,9 @@ from rclpy.lifecycle import LifecycleNode
 from std_srvs.srv import Trigger
 
 from macvo_ros.errors import MacvoError
+from macvo_ros.geometry.se3 import rotation_from_quaternion, transform
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.trajectory_log import TrajectoryLog
-from macvo_ros.se3 import rotation_from_quaternion, transform
 
 Float64 = npt.NDArray[np.float64]
 

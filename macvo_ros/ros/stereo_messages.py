@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from macvo_ros.camera_info import CameraInfo
 from macvo_ros.errors import ImageError
-from macvo_ros.frame import Image
-from macvo_ros.image_decoding import BYTES_PER_PIXEL, decode_compressed, decode_image
-from macvo_ros.message_fields import join_stamp
+from macvo_ros.images.camera_info import CameraInfo
+from macvo_ros.images.frame import Image
+from macvo_ros.images.image_decoding import BYTES_PER_PIXEL, decode_compressed, decode_image
+from macvo_ros.odometry.message_fields import join_stamp
 from macvo_ros.ros.optional_packages import CvBridge
 
 

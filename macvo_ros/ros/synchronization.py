@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from macvo_ros.message_fields import join_stamp
+from macvo_ros.odometry.message_fields import join_stamp
 
 
 class SimpleFilter:

@@ -22,9 +22,9 @@ from typing import Any
 from rclpy.lifecycle import LifecycleNode
 
 from macvo_ros.ros.counters import Counts
+from macvo_ros.ros.input_watchdog import PairFacts, TopicFacts
 from macvo_ros.ros.inputs import StereoInputs
 from macvo_ros.ros.parameters import NodeConfig
-from macvo_ros.ros.silence import PairFacts, TopicFacts
 
 
 def topic_facts(node: LifecycleNode, inputs: StereoInputs | None) -> list[TopicFacts]:

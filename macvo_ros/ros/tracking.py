@@ -25,17 +25,17 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera_info import CameraInfo, StereoInput
-from macvo_ros.config import Config
 from macvo_ros.errors import CalibrationError, ImageError, MacvoError
-from macvo_ros.estimate import Estimate
-from macvo_ros.frame import StereoFrame
-from macvo_ros.motion_prior import ConstantVelocity
-from macvo_ros.relative_motion import RelativeMotion
+from macvo_ros.images.camera_info import CameraInfo, StereoInput
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.stamps import StampOrder
 from macvo_ros.ros.stereo_messages import StereoMessages
-from macvo_ros.trajectory import PoseWithCovariance, extend
+from macvo_ros.settings.config import Config
+from macvo_ros.uncertainty.motion_prior import ConstantVelocity
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
+from macvo_ros.uncertainty.trajectory import PoseWithCovariance, extend
 
 Float64 = npt.NDArray[np.float64]
 

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.errors import MacvoError
-from macvo_ros.estimate import Estimate
-from macvo_ros.message_fields import is_published
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.message_fields import is_published
 from macvo_ros.sequences.tum import write_tum
 
 Float64 = npt.NDArray[np.float64]

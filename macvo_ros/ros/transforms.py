@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.se3 import inverse, quaternion, rotation_from_quaternion, transform
+from macvo_ros.geometry.se3 import inverse, quaternion, rotation_from_quaternion, transform
 
 Float64 = npt.NDArray[np.float64]
 

@@ -28,12 +28,12 @@ from macvo_ros.bags.bag import Bag, Message
 from macvo_ros.bags.pairing import nearest_gap, pair_stamps
 from macvo_ros.bags.stereo_index import StereoIndex, read_stereo_index
 from macvo_ros.bags.stereo_topics import COMPRESSED_IMAGE, StereoTopics, find_stereo_topics
-from macvo_ros.calibration import load_calibration
-from macvo_ros.camera_info import StereoInput
 from macvo_ros.errors import SequenceError
-from macvo_ros.frame import Image, StereoFrame
-from macvo_ros.image_decoding import decode_compressed, decode_image
-from macvo_ros.rectification import RawStereoCalibration
+from macvo_ros.geometry.calibration import load_calibration
+from macvo_ros.geometry.rectification import RawStereoCalibration
+from macvo_ros.images.camera_info import StereoInput
+from macvo_ros.images.frame import Image, StereoFrame
+from macvo_ros.images.image_decoding import decode_compressed, decode_image
 from macvo_ros.sequences.poses import poses_from_quaternions
 
 Int64 = npt.NDArray[np.int64]

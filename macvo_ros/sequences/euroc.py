@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from macvo_ros.calibration import load_euroc_calibration
 from macvo_ros.errors import CalibrationError, SequenceError
-from macvo_ros.rectification import StereoRectifier
+from macvo_ros.geometry.calibration import load_euroc_calibration
+from macvo_ros.geometry.rectification import StereoRectifier
 from macvo_ros.sequences.image_files import StereoImageFiles, check_size
 from macvo_ros.sequences.text_rows import check_quaternions, number_rows, text_rows
 from macvo_ros.sequences.truth_at_frames import with_truth

@@ -15,7 +15,7 @@
 """A plain folder: `left/ right/ calib.yaml`, and optionally `times.txt` and `groundtruth.txt`.
 
 left/ and right/ hold png or jpg images, paired and ordered by the numbers in their names (by name without any).
-calib.yaml is described in `macvo_ros.calibration`; raw images are rectified on the fly.
+calib.yaml is described in `macvo_ros.geometry.calibration`; raw images are rectified on the fly.
 times.txt has the time of each pair in seconds, one a line; without it 10 Hz is assumed, or the times of a
 groundtruth.txt that has one line per pair.
 groundtruth.txt is a TUM trajectory (seconds tx ty tz qx qy qz qw) of the left camera as its images are on disk
@@ -32,12 +32,12 @@ import cv2
 import numpy as np
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.calibration import load_calibration, save_calibration
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import CalibrationError, SequenceError
-from macvo_ros.frame import Image
-from macvo_ros.rectification import StereoRectifier
-from macvo_ros.se3 import quaternion
+from macvo_ros.geometry.calibration import load_calibration, save_calibration
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.rectification import StereoRectifier
+from macvo_ros.geometry.se3 import quaternion
+from macvo_ros.images.frame import Image
 from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, check_size, pair_images
 from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.sequences.truth_at_frames import with_truth

@@ -24,11 +24,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import ImageError, SequenceError
-from macvo_ros.frame import StereoFrame
-from macvo_ros.image_decoding import check_claimed_size
-from macvo_ros.rectification import StereoRectifier
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.rectification import StereoRectifier
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.images.image_decoding import check_claimed_size
 
 Float64 = npt.NDArray[np.float64]
 Image = npt.NDArray[np.uint8]

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from macvo_ros.calibration import load_kitti_calibration, read_kitti_projections
 from macvo_ros.errors import SequenceError
+from macvo_ros.geometry.calibration import load_kitti_calibration, read_kitti_projections
 from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, pair_images, read_image
 from macvo_ros.sequences.tum import read_kitti_poses, read_times
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from macvo_ros.errors import SequenceError
-from macvo_ros.frame import StereoFrame
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.sequences.sequence import Sequence
 
 

@@ -21,8 +21,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.frame import StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import StereoFrame
 
 
 class Sequence(Protocol):

@@ -29,8 +29,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import SequenceError
+from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, pair_images, read_image
 from macvo_ros.sequences.poses import NED_FROM_OPTICAL, poses_from_quaternions
 from macvo_ros.sequences.text_rows import check_quaternions, number_rows, text_rows

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from macvo_ros.atomic_write import atomic_write
 from macvo_ros.errors import SequenceError
-from macvo_ros.se3 import nearest_rotation, quaternion
+from macvo_ros.geometry.se3 import nearest_rotation, quaternion
 from macvo_ros.sequences.poses import poses_from_quaternions
 from macvo_ros.sequences.text_rows import check_quaternions, number_rows, text_rows
 

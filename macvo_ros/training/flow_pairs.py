@@ -24,7 +24,7 @@ import numpy.typing as npt
 import torch
 
 from macvo_ros.errors import SequenceError
-from macvo_ros.frame import Image
+from macvo_ros.images.frame import Image
 
 Float32 = npt.NDArray[np.float32]
 Bool = npt.NDArray[np.bool_]

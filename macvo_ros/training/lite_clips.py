@@ -31,9 +31,9 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import SequenceError
-from macvo_ros.frame import Image
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import Image
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]

@@ -28,12 +28,12 @@ import torch
 from tqdm import tqdm
 
 from macvo_ros.atomic_write import atomic_write
+from macvo_ros.geometry.se3 import exp_so3, transform
 from macvo_ros.matching.flow_search import FlowSearch
 from macvo_ros.matching.lite.features import ImageFeatures, stereo_features, temporal_features, to_grid
 from macvo_ros.matching.lite.matcher import full_disparity, full_flow, make_search, search_stereo, seed_flow
 from macvo_ros.matching.lite.refinement import refine_smooth
 from macvo_ros.matching.rigid_flow import rigid_flow
-from macvo_ros.se3 import exp_so3, transform
 from macvo_ros.training.flow_pairs import FlowPair
 from macvo_ros.training.lite_clips import Clip
 

@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import SequenceError
+from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.sequences.image_files import StereoImageFiles
 from macvo_ros.sequences.tartanair import open_tartanair
 from macvo_ros.sequences.tartanair_truth import TartanAirTruth

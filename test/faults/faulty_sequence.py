@@ -25,8 +25,8 @@ from functools import partial
 import cv2
 import numpy as np
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.frame import StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.rendering.sequence import RenderedSequence
 
 BEGIN = 8

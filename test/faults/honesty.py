@@ -22,10 +22,10 @@ import numpy as np
 from faulty_sequence import Shot, Worth
 from simulated_matches import motion_error
 
-from macvo_ros.estimate import Estimate
-from macvo_ros.odometry import StereoOdometry
-from macvo_ros.se3 import inverse
-from macvo_ros.status import Status
+from macvo_ros.geometry.se3 import inverse
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.status import Status
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 
 CHI2_6 = 20.06
 """99.73 % point (three sigma) of a chi-square variable with six degrees of freedom."""

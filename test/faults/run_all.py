@@ -41,13 +41,13 @@ from faulty_sequence import FAULTS, Source, apply  # noqa: E402
 from honesty import Verdict, run  # noqa: E402
 
 from macvo_ros.atomic_write import atomic_write  # noqa: E402
-from macvo_ros.camera import StereoCamera  # noqa: E402
-from macvo_ros.config import load_config  # noqa: E402
 from macvo_ros.evaluation.environment import machine, versions  # noqa: E402
-from macvo_ros.odometry import StereoOdometry  # noqa: E402
+from macvo_ros.geometry.camera import StereoCamera  # noqa: E402
+from macvo_ros.odometry.status import Status  # noqa: E402
+from macvo_ros.odometry.stereo_odometry import StereoOdometry  # noqa: E402
 from macvo_ros.rendering.sequence import RenderedSequence  # noqa: E402
 from macvo_ros.rendering.worlds import build  # noqa: E402
-from macvo_ros.status import Status  # noqa: E402
+from macvo_ros.settings.config import load_config  # noqa: E402
 
 SCENES = ("room:7", "room:11", "corridor:12", "park:13", "drone:14", "street:15", "shapes:16", "mixture:17")
 FRAMES = 84

@@ -25,11 +25,11 @@ import pytest
 from faulty_sequence import FAULTS, Source, Worth, apply
 from honesty import CHI2_6, Verdict, run
 
-from macvo_ros.config import Config
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.odometry.status import Status
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import ZED_X
-from macvo_ros.status import Status
+from macvo_ros.settings.config import Config
 
 QUICK = (
     "a second of left images only",

@@ -26,13 +26,13 @@ import numpy as np
 import tiny_datasets
 from damage import mutated, scratch, written
 
-from macvo_ros.calibration import load_calibration, load_euroc_calibration, load_kitti_calibration
-from macvo_ros.camera_info import StereoInput
-from macvo_ros.config import Config, load_config
+from macvo_ros.geometry.calibration import load_calibration, load_euroc_calibration, load_kitti_calibration
+from macvo_ros.images.camera_info import StereoInput
 from macvo_ros.sequences.bag import BagSequence
 from macvo_ros.sequences.recognise import open_sequence
 from macvo_ros.sequences.tum import read_tum
-from macvo_ros.settings import settings
+from macvo_ros.settings.config import Config, load_config
+from macvo_ros.settings.declaration import settings
 
 _EUROC = (
     b"T_BS:\n  cols: 4\n  rows: 4\n  data: [1.0, 0.0, 0.0, %s, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0, 0, 0, 1]\n"

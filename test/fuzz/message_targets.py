@@ -27,8 +27,8 @@ import numpy as np
 import tiny_datasets
 from damage import mutated, number
 
-from macvo_ros.camera_info import CameraInfo, StereoInput
-from macvo_ros.image_decoding import BYTES_PER_PIXEL, decode_compressed, decode_image
+from macvo_ros.images.camera_info import CameraInfo, StereoInput
+from macvo_ros.images.image_decoding import BYTES_PER_PIXEL, decode_compressed, decode_image
 
 
 def image_message(rng: random.Random) -> None:

@@ -25,11 +25,11 @@ from hypothesis import strategies as st
 from message_targets import png
 from targets import TARGETS
 
-from macvo_ros.calibration import load_calibration
-from macvo_ros.config import load_config
 from macvo_ros.errors import CalibrationError, ConfigError, ImageError, MacvoError
-from macvo_ros.image_decoding import decode_compressed
-from macvo_ros.plain_yaml import load_plain_yaml
+from macvo_ros.geometry.calibration import load_calibration
+from macvo_ros.images.image_decoding import decode_compressed
+from macvo_ros.settings.config import load_config
+from macvo_ros.settings.plain_yaml import load_plain_yaml
 
 CASES = {"bag": 25, "dataset": 40, "configuration": 60, "reset_to_pose": 60}
 

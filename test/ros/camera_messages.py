@@ -22,9 +22,9 @@ from typing import Any
 import cv2
 import numpy as np
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.frame import StereoFrame
-from macvo_ros.message_fields import split_stamp
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.odometry.message_fields import split_stamp
 
 OPTICAL_FRAME = "left_optical"
 

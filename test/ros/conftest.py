@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(items: list[Any]) -> None:
 @pytest.fixture(scope="session")
 def frames() -> list[Any]:
     """Twelve small frames of a rendered room, stamped with a time of today to the nanosecond."""
-    from macvo_ros.camera import StereoCamera
+    from macvo_ros.geometry.camera import StereoCamera
     from macvo_ros.rendering.sequence import RenderedSequence
 
     camera = StereoCamera(220.0, 220.0, 159.5, 119.5, 0.12, 320, 240)

@@ -239,7 +239,7 @@ class Peer:
 
 def matrix(transform: Any) -> np.ndarray:
     """(4, 4) of a geometry_msgs Pose or Transform."""
-    from macvo_ros.se3 import rotation_from_quaternion
+    from macvo_ros.geometry.se3 import rotation_from_quaternion
 
     t = getattr(transform, "position", None) or transform.translation
     q = getattr(transform, "orientation", None) or transform.rotation

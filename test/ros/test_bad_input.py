@@ -23,7 +23,7 @@ import pytest
 from camera_messages import byte_array, compressed_message, image_message, info_messages, stamp_of
 from supervised_node import SupervisedNode
 
-from macvo_ros.status import Status
+from macvo_ros.odometry.status import Status
 
 
 @pytest.fixture(scope="module")

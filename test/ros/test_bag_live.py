@@ -29,8 +29,8 @@ from macvo_ros.bags import convert
 from macvo_ros.bags.bag import Bag
 from macvo_ros.bags.convert import camera_info_message
 from macvo_ros.cli import main
+from macvo_ros.geometry.se3 import exp_so3
 from macvo_ros.ros.pairing import SIDES
-from macvo_ros.se3 import exp_so3
 
 TYPES = {"image_rect": "Image", "camera_info": "CameraInfo"}
 

@@ -24,12 +24,12 @@ from harness import Peer, matrix
 from rclpy.qos import qos_profile_sensor_data
 from supervised_node import SupervisedNode
 
-from macvo_ros.calibration import load_calibration
-from macvo_ros.camera_info import CameraInfo, StereoInput
-from macvo_ros.config import ClassicConfig, Config
-from macvo_ros.message_fields import CLOUD_DTYPE, cloud_covariance, cloud_points, keypoint_cloud
-from macvo_ros.odometry import StereoOdometry
-from macvo_ros.se3 import exp_so3
+from macvo_ros.geometry.calibration import load_calibration
+from macvo_ros.geometry.se3 import exp_so3
+from macvo_ros.images.camera_info import CameraInfo, StereoInput
+from macvo_ros.odometry.message_fields import CLOUD_DTYPE, cloud_covariance, cloud_points, keypoint_cloud
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
+from macvo_ros.settings.config import ClassicConfig, Config
 
 TURN = exp_so3(np.array([0.03, -0.02, 0.04]))
 """Rectifying rotation of both cameras: what the raw pair is turned by."""

@@ -20,7 +20,7 @@ import signal
 
 from supervised_node import SupervisedNode
 
-from macvo_ros.status import Status
+from macvo_ros.odometry.status import Status
 
 
 def test_lifecycle_walk(start_node, make_peer, frames):

@@ -30,7 +30,7 @@ from latency import waited_too_long
 from receiving_threads import longest_wait
 from supervised_node import SupervisedNode
 
-from macvo_ros.camera import StereoCamera
+from macvo_ros.geometry.camera import StereoCamera
 
 HD1200 = StereoCamera(1000.0, 1000.0, 959.5, 599.5, 0.12, 1920, 1200)
 PAIRS, RATE, ATTEMPTS = 24, 15, 3

@@ -31,8 +31,8 @@ from camera_messages import image_message, info_messages, stamp_of
 from harness import ROOT, NodeProcess
 from supervised_node import SupervisedNode
 
+from macvo_ros.odometry.status import Status
 from macvo_ros.sequences.tum import read_tum
-from macvo_ros.status import Status
 
 
 @pytest.fixture(scope="module")

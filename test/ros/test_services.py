@@ -21,9 +21,9 @@ import pytest
 from harness import matrix
 from supervised_node import SupervisedNode
 
-from macvo_ros.se3 import exp_so3, transform
+from macvo_ros.geometry.se3 import exp_so3, transform
+from macvo_ros.odometry.status import Status
 from macvo_ros.sequences.tum import read_tum
-from macvo_ros.status import Status
 
 
 @pytest.fixture(scope="module")

@@ -21,11 +21,11 @@ import pytest
 from camera_messages import OPTICAL_FRAME, CameraDriver, stamp_of
 from harness import matrix
 
-from macvo_ros.config import Config
-from macvo_ros.message_fields import CLOUD_DTYPE, CLOUD_FIELDS, keypoint_cloud, transform_cloud
-from macvo_ros.odometry import StereoOdometry
-from macvo_ros.se3 import exp_so3, inverse, transform
-from macvo_ros.trajectory import to_base
+from macvo_ros.geometry.se3 import exp_so3, inverse, transform
+from macvo_ros.odometry.message_fields import CLOUD_DTYPE, CLOUD_FIELDS, keypoint_cloud, transform_cloud
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
+from macvo_ros.settings.config import Config
+from macvo_ros.uncertainty.trajectory import to_base
 
 TILT = transform(exp_so3(np.array([0.0, np.deg2rad(20.0), 0.1])), np.array([0.1, -0.06, 0.05]))
 """The camera's housing on the base: a lever arm, looking 20 degrees down."""

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from macvo_ros.config import Config
 from macvo_ros.errors import ConfigError
 from macvo_ros.matching.device import choose_device
 from macvo_ros.matching.matcher import Matcher
+from macvo_ros.settings.config import Config
 
 
 def make_flowformer(config: Config) -> Matcher:

@@ -20,14 +20,14 @@ import threading
 
 import torch
 
-from macvo_ros.config import FlowFormerConfig
-from macvo_ros.error_correlation import ErrorCorrelation
 from macvo_ros.errors import ConfigError
-from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.epipolar_error import dense_epipolar_variance
 from macvo_ros.matching.flowformer.network import Encoded, FlowFormerCov, crop
 from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow, resize_image
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction
+from macvo_ros.settings.config import FlowFormerConfig
+from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
 
 Flow = tuple[torch.Tensor, torch.Tensor]
 """Flow (1, 2, H, W), pixels, and its variance, pixels^2."""

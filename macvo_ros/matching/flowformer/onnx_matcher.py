@@ -25,13 +25,13 @@ from typing import Any
 
 import torch
 
-from macvo_ros.config import FlowFormerConfig
 from macvo_ros.errors import ConfigError, WeightsError
-from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.flowformer.matcher import CORRELATION, Flow, as_match, as_tensor
 from macvo_ros.matching.flowformer.onnx_export import INPUTS, NETWORK, OUTPUTS
 from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow, resize_image
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction
+from macvo_ros.settings.config import FlowFormerConfig
 
 PROVIDERS = {
     "cpu": ["CPUExecutionProvider"],

@@ -23,8 +23,8 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.frame import Image
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import Image
 from macvo_ros.matching.flow_search import pixel_grid
 from macvo_ros.matching.lite.rigid_departure import rigid_departure
 from macvo_ros.matching.stereo_search import RowMatch

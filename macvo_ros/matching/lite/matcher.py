@@ -28,9 +28,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.error_correlation import ErrorCorrelation
-from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.epipolar_error import epipolar_variance
 from macvo_ros.matching.flow_search import FlowSearch
 from macvo_ros.matching.lite.features import (
@@ -53,6 +52,7 @@ from macvo_ros.matching.matcher import Match, PointMatches, Prediction
 from macvo_ros.matching.patch_refinement import Refinement
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.matching.stereo_search import RowMatch, disparity_range, search_rows
+from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]

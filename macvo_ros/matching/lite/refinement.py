@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from macvo_ros.interpolation import bilinear
+from macvo_ros.geometry.interpolation import bilinear
 from macvo_ros.matching.lite.features import SCALE, ImageFeatures
 from macvo_ros.matching.patch_refinement import RefinedCoefficients, Refinement, refine_matches
 

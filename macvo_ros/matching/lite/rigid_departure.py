@@ -23,9 +23,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import exp_so3, inverse, transform
 from macvo_ros.matching.rigid_flow import rigid_flow
-from macvo_ros.se3 import exp_so3, inverse, transform
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]

@@ -23,8 +23,8 @@ from types import SimpleNamespace
 import pytest
 
 from macvo_ros.ros.core_log import forward_core_log
+from macvo_ros.ros.input_watchdog import PairFacts, TopicFacts, explain_silence
 from macvo_ros.ros.repeated_log import RepeatedLog
-from macvo_ros.ros.silence import PairFacts, TopicFacts, explain_silence
 
 IMAGE, INFO = "sensor_msgs/msg/Image", "sensor_msgs/msg/CameraInfo"
 PAIRS = PairFacts(approximate=False, tolerance=0.01, offset=0.0, since=100.0, last_refusal="")
@@ -75,8 +75,8 @@ def test_what_the_core_logs_reaches_the_nodes_log():
     try:
         forward_core_log(logger)
         logging.getLogger("macvo_ros.matching.auto").info("chose %s", "lite")
-        logging.getLogger("macvo_ros.odometry").critical("gone")
-        logging.getLogger("macvo_ros.odometry").debug("chatter")
+        logging.getLogger("macvo_ros.odometry.stereo_odometry").critical("gone")
+        logging.getLogger("macvo_ros.odometry.stereo_odometry").debug("chatter")
     finally:
         ours.handlers, ours.propagate = before[0], before[2]
         ours.setLevel(before[1])

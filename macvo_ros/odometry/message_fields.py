@@ -24,12 +24,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.estimate import Estimate, Landmarks
-from macvo_ros.frame import Image
-from macvo_ros.relative_motion import RelativeMotion
-from macvo_ros.se3 import exp_so3, log_so3, quaternion, skew, transform
-from macvo_ros.status import Status
-from macvo_ros.trajectory import symmetric_positive
+from macvo_ros.geometry.se3 import exp_so3, log_so3, quaternion, skew, transform
+from macvo_ros.images.frame import Image
+from macvo_ros.motion.landmarks import Landmarks
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.status import Status
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
+from macvo_ros.uncertainty.trajectory import symmetric_positive
 
 Float64 = npt.NDArray[np.float64]
 

@@ -21,32 +21,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.frame import StereoFrame
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match
-from macvo_ros.relative_motion import RelativeMotion
-from macvo_ros.status import Status
+from macvo_ros.motion.landmarks import Landmarks
+from macvo_ros.odometry.status import Status
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 Float64 = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Landmarks:
-    """The keypoints of a frame pair with their metric covariance, float64.
-
-    pixel: (N, 2) in the current left image.
-    point: (N, 3) metres, left optical frame of the current image.
-    covariance: (N, 3, 3) metres^2, same axes.
-    match_sigma: (N,) pixels, standard deviation of the match (root of the mean of the two flow variances).
-    weight: (N,) robust weight in the pose, 0 (rejected) to 1.
-    inlier: (N,) bool.
-    """
-
-    pixel: Float64
-    point: Float64
-    covariance: Float64
-    match_sigma: Float64
-    weight: Float64
-    inlier: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,9 +32,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.config import PoseConfig
-from macvo_ros.motion_prior import MotionPrior
-from macvo_ros.se3 import difference, exp_so3, nearest_rotation, skew, transform
+from macvo_ros.geometry.se3 import difference, exp_so3, nearest_rotation, skew, transform
+from macvo_ros.settings.config import PoseConfig
+from macvo_ros.uncertainty.motion_prior import MotionPrior
 
 Float64 = npt.NDArray[np.float64]
 

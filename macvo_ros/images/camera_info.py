@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import CalibrationError
-from macvo_ros.frame import Image, StereoFrame
-from macvo_ros.rectification import RawCamera, RawStereoCalibration, StereoRectifier
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.rectification import RawCamera, RawStereoCalibration, StereoRectifier
+from macvo_ros.images.frame import Image, StereoFrame
 
 Float64 = npt.NDArray[np.float64]
 

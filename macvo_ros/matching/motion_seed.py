@@ -28,11 +28,11 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera, rays
-from macvo_ros.frame import Image, StereoFrame
-from macvo_ros.interpolation import bilinear
+from macvo_ros.geometry.camera import StereoCamera, rays
+from macvo_ros.geometry.interpolation import bilinear
+from macvo_ros.geometry.se3 import inverse, transform
+from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.matcher import Match
-from macvo_ros.se3 import inverse, transform
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import ImageError
+from macvo_ros.geometry.camera import StereoCamera
 
 Image = npt.NDArray[np.uint8]
 

@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from macvo_ros.camera import StereoCamera, rays
-from macvo_ros.interpolation import bilinear
+from macvo_ros.geometry.camera import StereoCamera, rays
+from macvo_ros.geometry.interpolation import bilinear
 
 Float64 = npt.NDArray[np.float64]
 

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
+from macvo_ros.geometry.camera import StereoCamera
 
 Float64 = npt.NDArray[np.float64]
 

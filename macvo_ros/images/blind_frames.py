@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from macvo_ros.frame import Image, StereoFrame
+from macvo_ros.images.frame import Image, StereoFrame
 
 _MIN_CONTRAST = 2.0
 """Standard deviation of brightness below which an image shows nothing, grey levels."""

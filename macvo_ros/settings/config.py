@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from macvo_ros.settings import build, parse_assignments, read_yaml, section, setting
+from macvo_ros.settings.declaration import build, parse_assignments, read_yaml, section, setting
 
 
 @dataclass(frozen=True)

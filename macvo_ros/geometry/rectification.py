@@ -22,9 +22,9 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import CalibrationError, ImageError
-from macvo_ros.se3 import nearest_rotation
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import nearest_rotation
 
 Float64 = npt.NDArray[np.float64]
 Image = npt.NDArray[np.uint8]

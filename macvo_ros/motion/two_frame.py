@@ -23,18 +23,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from macvo_ros.calibration_error import CalibrationField
-from macvo_ros.camera import StereoCamera, rays
-from macvo_ros.config import Config
-from macvo_ros.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance
-from macvo_ros.error_correlation import ErrorSources, error_sources, pattern_excess
-from macvo_ros.estimate import Landmarks
-from macvo_ros.frame import StereoFrame
-from macvo_ros.keypoints import select_keypoints
+from macvo_ros.geometry.camera import StereoCamera, rays
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, Matcher, PointMatches, look_up
-from macvo_ros.motion_prior import MotionPrior
-from macvo_ros.pose_solver import PointPairs, PoseSolution, solve_pose
-from macvo_ros.relative_motion import RelativeMotion
+from macvo_ros.motion.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance
+from macvo_ros.motion.keypoints import select_keypoints
+from macvo_ros.motion.landmarks import Landmarks
+from macvo_ros.motion.pose_solver import PointPairs, PoseSolution, solve_pose
+from macvo_ros.settings.config import Config
+from macvo_ros.uncertainty.calibration_error import CalibrationField
+from macvo_ros.uncertainty.error_correlation import ErrorSources, error_sources, regional_chi2
+from macvo_ros.uncertainty.motion_prior import MotionPrior
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 Float64 = npt.NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class TwoFrameResult:
     relative: motion of the current left camera in the reference one; its covariance is that of the matches alone.
     calibration: (6, 3 K) its sensitivity to the knots of the calibration's error (`calibration_error.py`).
     flow: (N, 2) pixels, of the keypoints.
-    pattern: how much more alike than promised the residuals of neighbours are (`error_correlation.pattern_excess`).
+    pattern: how much more alike than promised the residuals of neighbours are (`error_correlation.regional_chi2`).
     prior_share: the part of the motion's information, in its weakest direction, that came from the prior (0 to 1).
     """
 
@@ -159,7 +159,7 @@ def two_frame_motion(
     if metric:
         # Residuals larger than promised, or more alike: the promise is scaled. (Smaller ones are luck or correlation.)
         agree = solution.inlier
-        pattern = pattern_excess(
+        pattern = regional_chi2(
             solution.residual[agree], points.pixel[agree], (camera.width, camera.height), matcher.disparity_correlation
         )
         covariance *= max(1.0, solution.chi2, pattern)
@@ -199,7 +199,7 @@ def _first(better: torch.Tensor | None, otherwise: torch.Tensor) -> torch.Tensor
 
 def _solve(config: Config, pairs: PointPairs, seed: Float64, prior: MotionPrior | None) -> PoseSolution:
     if config.solver == "pypose":
-        from macvo_ros.pypose_solver import solve_pose_pypose
+        from macvo_ros.motion.pypose_solver import solve_pose_pypose
 
         motion = solve_pose_pypose(pairs, seed, kernel=config.pose.kernel)
         # Linearised at PyPose's solution, for the covariance and the outliers.

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.relative_motion import RelativeMotion
-from macvo_ros.se3 import inverse, nearest_rotation, skew
+from macvo_ros.geometry.se3 import inverse, nearest_rotation, skew
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 Float64 = npt.NDArray[np.float64]
 

@@ -32,10 +32,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.camera import StereoCamera, rays
+from macvo_ros.geometry.camera import StereoCamera, rays
 
 if TYPE_CHECKING:
-    from macvo_ros.pose_solver import PoseSolution
+    from macvo_ros.motion.pose_solver import PoseSolution
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -123,7 +123,7 @@ def error_sources(
     )
 
 
-def pattern_excess(
+def regional_chi2(
     residual: Float64, pixel: Float64, size: tuple[int, int], correlation: ErrorCorrelation, parts: int = 4
 ) -> float:
     """How much more than the model explains the residuals of a part of the image are alike; about 1 if it is right.

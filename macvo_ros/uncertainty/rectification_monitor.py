@@ -20,7 +20,7 @@ goes into every covariance, and a sudden change of it tells that left and right 
 
 from __future__ import annotations
 
-from macvo_ros.calibration_error import RunningMean
+from macvo_ros.uncertainty.calibration_error import RunningMean
 
 _MEMORY = 50
 """Frames over which the measured error of the calibration is averaged."""
@@ -40,7 +40,7 @@ class RectificationMonitor:
             self._epipolar.add(epipolar_var)
 
     def learn_pattern(self, excess: float) -> None:
-        """Take in how much more alike than promised a frame's residuals are (`error_correlation.pattern_excess`)."""
+        """Take in how much more alike than promised a frame's residuals are (`error_correlation.regional_chi2`)."""
         self._pattern.add(max(1.0, excess))
 
     @property

@@ -26,12 +26,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.config import Config
 from macvo_ros.errors import ConfigError
-from macvo_ros.estimate import Estimate
-from macvo_ros.frame import StereoFrame
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, Matcher, PointMatches, Prediction, make_matcher
-from macvo_ros.odometry import StereoOdometry
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
+from macvo_ros.settings.config import Config
 
 
 class MatchAhead:

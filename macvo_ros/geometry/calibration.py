@@ -46,10 +46,10 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.camera import StereoCamera
 from macvo_ros.errors import CalibrationError
-from macvo_ros.plain_yaml import load_plain_yaml
-from macvo_ros.rectification import RawCamera, RawStereoCalibration
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.rectification import RawCamera, RawStereoCalibration
+from macvo_ros.settings.plain_yaml import load_plain_yaml
 
 Float64 = npt.NDArray[np.float64]
 

@@ -22,20 +22,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.calibration_error import CalibrationField
-from macvo_ros.config import Config
 from macvo_ros.doubt.checks import run_checks
 from macvo_ros.doubt.mixture import mixed
 from macvo_ros.doubt.posterior import Doubt, doubt, doubtful
 from macvo_ros.doubt.reasons import doubt_reason, thin_evidence
-from macvo_ros.frame import StereoFrame
+from macvo_ros.geometry.se3 import difference
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, Matcher, Prediction
-from macvo_ros.motion_prior import MotionPrior
-from macvo_ros.motion_seed import feature_motion, seed_motion
-from macvo_ros.relative_motion import RelativeMotion
-from macvo_ros.se3 import difference
-from macvo_ros.status import Status
-from macvo_ros.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
+from macvo_ros.matching.motion_seed import feature_motion, seed_motion
+from macvo_ros.motion.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
+from macvo_ros.odometry.status import Status
+from macvo_ros.settings.config import Config
+from macvo_ros.uncertainty.calibration_error import CalibrationField
+from macvo_ros.uncertainty.motion_prior import MotionPrior
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 Float64 = npt.NDArray[np.float64]
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.config import MotionPriorConfig
-from macvo_ros.se3 import exp_so3, log_so3, transform
+from macvo_ros.geometry.se3 import exp_so3, log_so3, transform
+from macvo_ros.settings.config import MotionPriorConfig
 
 Float64 = npt.NDArray[np.float64]
 

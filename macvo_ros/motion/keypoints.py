@@ -29,8 +29,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from macvo_ros.camera import StereoCamera
-from macvo_ros.config import KeypointConfig
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.settings.config import KeypointConfig
 
 Map = npt.NDArray[Any] | torch.Tensor
 """A dense map where it was computed: numpy on a CPU, a tensor on CUDA."""

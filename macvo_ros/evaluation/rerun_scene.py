@@ -29,12 +29,13 @@ import numpy.typing as npt
 import rerun as rr
 import rerun.blueprint as rrb
 
-from macvo_ros.estimate import Estimate, Landmarks
 from macvo_ros.evaluation.metrics import anchored
-from macvo_ros.frame import Image
-from macvo_ros.se3 import quaternion
+from macvo_ros.geometry.se3 import quaternion
+from macvo_ros.images.frame import Image
+from macvo_ros.motion.landmarks import Landmarks
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.status import Status
 from macvo_ros.sequences.sequence import Sequence
-from macvo_ros.status import Status
 
 Float64 = npt.NDArray[np.float64]
 

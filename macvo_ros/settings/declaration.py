@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from macvo_ros.errors import ConfigError
-from macvo_ros.plain_yaml import load_plain_yaml
+from macvo_ros.settings.plain_yaml import load_plain_yaml
 
 T = TypeVar("T")
 

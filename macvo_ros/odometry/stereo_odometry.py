@@ -27,19 +27,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.attempt import Attempt, Expectation, FramePair
-from macvo_ros.calibration_error import CalibrationField
-from macvo_ros.config import Config
-from macvo_ros.error_correlation import DisparitySensitivity, shared_frame_covariance
-from macvo_ros.estimate import Estimate
-from macvo_ros.frame import StereoFrame
-from macvo_ros.frame_check import find_trouble
+from macvo_ros.images.blind_frames import find_trouble
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, Matcher, make_matcher
-from macvo_ros.motion_prior import ConstantVelocity
-from macvo_ros.rectification_monitor import RectificationMonitor
-from macvo_ros.relative_motion import RelativeMotion
-from macvo_ros.status import Status
-from macvo_ros.trajectory import (
+from macvo_ros.motion.two_frame import TwoFrameResult
+from macvo_ros.odometry.attempt import Attempt, Expectation, FramePair
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.status import Status
+from macvo_ros.settings.config import Config
+from macvo_ros.uncertainty.calibration_error import CalibrationField
+from macvo_ros.uncertainty.error_correlation import DisparitySensitivity, shared_frame_covariance
+from macvo_ros.uncertainty.motion_prior import ConstantVelocity
+from macvo_ros.uncertainty.rectification_monitor import RectificationMonitor
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
+from macvo_ros.uncertainty.trajectory import (
     PoseWithCovariance,
     base_jacobian,
     between,
@@ -49,7 +50,6 @@ from macvo_ros.trajectory import (
     symmetric_positive,
     to_base,
 )
-from macvo_ros.two_frame import TwoFrameResult
 
 Float64 = npt.NDArray[np.float64]
 
