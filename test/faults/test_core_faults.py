@@ -20,6 +20,9 @@ called tracked, tracking again within five good frames.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from faulty_sequence import FAULTS, Source, Worth, apply
@@ -30,6 +33,12 @@ from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import ZED_X
 from macvo_ros.settings.config import Config
+
+PAGE = (
+    (Path(__file__).resolve().parents[2] / "docs" / "troubleshooting.md")
+    .read_text()
+    .replace("right image", "left image")
+)
 
 QUICK = (
     "a second of left images only",
@@ -58,6 +67,15 @@ def test_fault(source, name):
     verdict, _ = run(apply(name, source, seed=7, after=6)[4:], StereoOdometry(Config()))
     assert verdict.complaints() == []
     assert verdict.count(Status.TRACKING) >= 5
+    for reason in filter(None, verdict.reasons):
+        assert is_explained(reason), f"docs/troubleshooting.md does not explain: {reason}"
+
+
+def is_explained(reason: str) -> bool:
+    """Whether the page has the sentence, whatever its figures."""
+    words = re.sub(r"[0-9][0-9.]*", "…", reason).replace("right image", "left image").split("(")[0]
+    words = re.sub("(black|white|uniform)", "black", words).split(":")[0].split(";")[0].strip()
+    return words in PAGE or words.replace("the right", "the left") in PAGE
 
 
 def test_every_fault_changes_something(source):
