@@ -15,7 +15,7 @@
 """How large the figures of the checks are on sound frames: writes macvo_ros/doubt/sound_frames.json.
 
     python -m bench.sound_frames REAL [REAL ...] [--matcher lite classic] [--seeds 701 702] [--frames 40]
-                                 [--set KEY=VALUE ...] [--show]
+                                 [--most N] [--set KEY=VALUE ...] [--show]
 
 REAL: folders of fault-free real sequences (for development: KITTI 09, EuRoC MH_01; never those that results are
 reported on), run at every frame and, for those faster than 15 Hz, also every 2nd, 4th and 6th; and once more at 320
@@ -72,13 +72,13 @@ class Smaller:
         return StereoFrame(left, right, frame.stamp, self.camera)
 
 
-def real_sequences(folder: str) -> Iterator[Sequence]:
-    """A real sequence at its own rate, at lower ones where it is fast, and with small images."""
+def real_sequences(folder: str, most: int | None = None) -> Iterator[Sequence]:
+    """A real sequence at its own rate, at lower ones where it is fast, and small; its first `most` frames."""
     whole = open_sequence(folder)
     rate = 1e9 / float(np.median(np.diff(whole.stamps)))
     for step in (1, 2, 4, 6) if rate > FAST else (1,):
-        yield open_sequence(folder, step=step)
-    yield Smaller(open_sequence(folder, step=2 if rate > FAST else 1, frames=(0, 600)), SMALL)
+        yield open_sequence(folder, step=step, frames=(0, most))
+    yield Smaller(open_sequence(folder, step=2 if rate > FAST else 1, frames=(0, min(most or 600, 600))), SMALL)
 
 
 def figures(sequence: Sequence, settings: list[str]) -> np.ndarray:
@@ -111,13 +111,13 @@ def weighted_quantiles(values: np.ndarray, weights: np.ndarray) -> list[float]:
 
 
 def measure(
-    matcher: str, real: list[str], seeds: list[int], frames: int, settings: list[str]
+    matcher: str, real: list[str], seeds: list[int], frames: int, settings: list[str], most: int | None
 ) -> dict[str, list[float]]:
     """Quantiles of every check; prints those of each sequence."""
     collected: list[tuple[np.ndarray, bool]] = []
     rows = []
     rendered = (RenderedSequence(world, frames, seed) for world in WORLDS for seed in seeds)
-    for kind, sequences in ((True, (s for folder in real for s in real_sequences(folder))), (False, rendered)):
+    for kind, sequences in ((True, (s for folder in real for s in real_sequences(folder, most))), (False, rendered)):
         for sequence in sequences:
             found = figures(sequence, [f"matcher={matcher}", *settings])
             if len(found):
@@ -140,12 +140,13 @@ def main() -> None:
     parser.add_argument("--matcher", nargs="+", default=["lite", "classic"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[701, 702])
     parser.add_argument("--frames", type=int, default=40)
+    parser.add_argument("--most", type=int, help="frames of each real sequence, at most")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE")
     parser.add_argument("--show", action="store_true")
     args = parser.parse_args()
     content = json.loads(TABLE.read_text()) if TABLE.exists() else {"quantiles": {}}
     for matcher in args.matcher:
-        table = measure(matcher, args.real, args.seeds, args.frames, args.set)
+        table = measure(matcher, args.real, args.seeds, args.frames, args.set, args.most)
         content["quantiles"][matcher] = {name: [round(q, 4) for q in values] for name, values in table.items()}
     content |= {"levels": LEVELS, "command": "python -m bench.sound_frames", "versions": versions()}
     if not args.show:

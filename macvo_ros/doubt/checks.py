@@ -31,6 +31,9 @@ from macvo_ros.settings.config import Config
 
 Float64 = npt.NDArray[np.float64]
 
+STEREO = ("epipolar_error", "unconfirmed_stereo")
+"""Checks on the stereo match: where one of them speaks, the frame's depths are no measurement."""
+
 
 @dataclass(frozen=True)
 class Checks:
@@ -38,6 +41,7 @@ class Checks:
 
     residuals: mean squared residual of the inliers per degree of freedom (1: as promised).
     epipolar_error: by how much stereo matches leave their rows beyond what is usual for these cameras, pixels.
+    unconfirmed_stereo: by how much more of the image's corners have no confirmed stereo match than is usual (0 to 1).
     rejected_keypoints: the part (0 to 1) of the keypoints that the solver rejected.
     flow_outliers: the part of the certain matches of the image that contradict the motion.
     appearance_mismatch: the part of the image's texture that does not look as the motion predicts.
@@ -46,6 +50,7 @@ class Checks:
 
     residuals: float
     epipolar_error: float
+    unconfirmed_stereo: float
     rejected_keypoints: float
     flow_outliers: float
     appearance_mismatch: float
@@ -63,11 +68,11 @@ def run_checks(
     matches: tuple[Match, Match],
     result: TwoFrameResult,
     predicted: Float64,
-    usual_epipolar_var: float,
+    usual: tuple[float, float],
 ) -> tuple[Checks, SecondMotion | None]:
     """Check the motion of a result; frames, matches: the reference's and the current one's; predicted: (4, 4) motion.
 
-    usual_epipolar_var: of these cameras, pixels^2 (`RectificationMonitor.variance`).
+    usual: epipolar variance, pixels^2, and unconfirmed share of these cameras (`RectificationMonitor`).
     """
     camera, motion = frames[1].camera, result.solution.motion
     metric = config.covariance.model in METRIC  # else residuals say nothing
@@ -75,7 +80,8 @@ def run_checks(
     second = find_second_motion(config, camera, *matches, result, outliers, predicted)
     checks = Checks(
         residuals=result.solution.chi2 if metric else 0.0,
-        epipolar_error=math.sqrt(max(matches[1].epipolar_var - usual_epipolar_var, 0.0)),
+        epipolar_error=math.sqrt(max(matches[1].epipolar_var - usual[0], 0.0)),
+        unconfirmed_stereo=max(matches[1].unconfirmed - usual[1], 0.0),
         rejected_keypoints=float(np.mean(~result.solution.inlier)) if metric else 0.0,
         flow_outliers=outliers.share,
         appearance_mismatch=appearance_mismatch(camera, (frames[0].left, frames[1].left), matches[0], motion),

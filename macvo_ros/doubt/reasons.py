@@ -23,6 +23,8 @@ _SENTENCES = {
     "residuals": "residuals are {figure:.1f} times what the matches promised (usually up to {usual:.1f}): bad matches",
     "epipolar_error": "stereo matches are {figure:.2f} px farther off their rows than before (usually up to "
     "{usual:.2f}): left and right were not taken at the same moment, or a camera moved",
+    "unconfirmed_stereo": "{figure:.0%} more of the image than before has no match in the right image (usually up to "
+    "{usual:.0%}): lens covered, cameras swapped, or something close to one of them",
     "rejected_keypoints": "{figure:.0%} of the keypoints contradict the motion (usually up to {usual:.0%}): moving "
     "objects or bad matches",
     "flow_outliers": "{figure:.0%} of the image contradicts the estimated motion (usually up to {usual:.0%}); a large "

@@ -33,13 +33,15 @@ from macvo_ros.doubt.checks import Checks
 
 TABLE = Path(__file__).with_name("sound_frames.json")
 LEVELS = (0.5, 0.9, 0.99, 0.999)
-INDEPENDENT = ("epipolar_error", "appearance_mismatch")
+INDEPENDENT = ("epipolar_error", "unconfirmed_stereo", "appearance_mismatch")
 """Checks that look at images and not at what a matcher promises."""
 POWER_LAW = ("residuals", "epipolar_error")
 """Checks whose figures have no largest value."""
-RESOLUTION = {"residuals": 0.1, "epipolar_error": 0.05}
-"""Least difference of two figures that means something: 0.1, pixels, and else the share of an image below."""
-_SHARE = 0.05
+LEAST = {"residuals": 0.5, "epipolar_error": 0.05}
+"""Figures below which differences mean nothing; pixels for the second."""
+_SHARE, _FACTOR = 0.05, math.log(2) / 2
+"""Least difference that makes a figure ten times as rare: a twentieth of the image, for any car may fill that; and a
+factor of 1.4, for noise varies as much from camera to camera."""
 
 
 def tail_probabilities(matcher: str, checks: Checks) -> dict[str, float]:
@@ -53,12 +55,13 @@ def tail_probabilities(matcher: str, checks: Checks) -> dict[str, float]:
 
 def tail_probability(check: str, quantiles: list[float], figure: float) -> float:
     """From the figures at LEVELS to the probability of one as large as `figure`."""
-    least = RESOLUTION.get(check, _SHARE)
+    least = LEAST.get(check, _SHARE)
     scale = (lambda x: math.log(max(x, least))) if check in POWER_LAW else (lambda x: x)
     x, knots = scale(figure), [(scale(0.0), 0.0)]
     for level, quantile in zip(LEVELS, quantiles, strict=True):
         # Knots must rise: where half of the frames have none of it, the first is at the resolution.
-        knots.append((max(scale(quantile), knots[-1][0] + (0.1 if check in POWER_LAW else least)), math.log(1 - level)))
+        apart = _FACTOR if check in POWER_LAW else least
+        knots.append((max(scale(quantile), knots[-1][0] + apart), math.log(1 - level)))
     if x <= knots[0][0]:
         return 1.0
     (x0, y0), (x1, y1) = next(((a, b) for a, b in pairwise(knots) if x <= b[0]), (knots[-2], knots[-1]))

@@ -17,6 +17,8 @@ a variance from forward-backward disagreement, brightness residual and texture. 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +27,7 @@ import torch
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import inverse
 from macvo_ros.images.frame import Image, StereoFrame
-from macvo_ros.matching.epipolar_error import epipolar_variance
+from macvo_ros.matching.epipolar_error import epipolar_variance, unconfirmed_share
 from macvo_ros.matching.flow_search import FlowSearch
 from macvo_ros.matching.match_variance import Evidence, VarianceCoefficients, match_evidence
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction
@@ -48,18 +50,18 @@ _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated (those reach 0.2 +- 0.1 after refinement)."""
 
 # Fitted on rendered scenes by bench/calibrate_classic.py.
-STEREO_VARIANCE = VarianceCoefficients(floor=0.01, disagreement=0.81, patch=0.56, bend=1.55)
-FLOW_VARIANCE = VarianceCoefficients(floor=0.01, disagreement=0.73, patch=0.75, bend=1.97)
-REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.34, dense=0.56)
-REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.77, dense=0.39)
+STEREO_VARIANCE = VarianceCoefficients(floor=0.01, disagreement=0.51, patch=0.83, bend=1.30)
+FLOW_VARIANCE = VarianceCoefficients(floor=0.01, disagreement=0.71, patch=0.54, bend=1.57)
+REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.58, dense=0.38)
+REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=1.26, dense=0.91)
 
 
 class ClassicMatcher:
     """Search along rows and dense inverse search on grey images, on the CPU."""
 
     name = "classic"
-    disparity_correlation = ErrorCorrelation(share=0.28, length=28)
-    flow_correlation = ErrorCorrelation(share=0.49, length=10)
+    disparity_correlation = ErrorCorrelation(share=0.67, length=10)
+    flow_correlation = ErrorCorrelation(share=0.62, length=11)
 
     def __init__(self, config: ClassicConfig, min_depth: float = 0.0) -> None:
         """min_depth: metres, nothing is nearer (`stereo.min_depth`)."""
@@ -81,10 +83,16 @@ class ClassicMatcher:
         """See `Matcher.match`. The prediction seeds the temporal flow where `classic.seeded` is on."""
         self._forget_all_but(reference, current)
         left, right = self.greys(current)
-        disparity, evidence, epipolar_var = self.match_stereo(left, right, current.camera)
+        disparity, evidence, (epipolar_var, unconfirmed) = self.match_stereo(left, right, current.camera)
         disparity_var = np.ascontiguousarray(evidence.variance(STEREO_VARIANCE)[..., 0])
+        stereo = Match(
+            torch.from_numpy(disparity),
+            torch.from_numpy(disparity_var),
+            epipolar_var=epipolar_var,
+            unconfirmed=unconfirmed,
+        )
         if reference is None:
-            return Match(torch.from_numpy(disparity), torch.from_numpy(disparity_var), epipolar_var=epipolar_var)
+            return stereo
 
         earlier, _ = self.greys(reference)
         seed = back_seed = None
@@ -94,12 +102,10 @@ class ClassicMatcher:
         flow = self._search.flow(earlier, left, seed)
         backward = self._search.flow(left, earlier, back_seed)
         flow_var = match_evidence(earlier, left, flow, backward).variance(FLOW_VARIANCE)
-        return Match(
-            torch.from_numpy(disparity),
-            torch.from_numpy(disparity_var),
-            torch.from_numpy(np.ascontiguousarray(flow.transpose(2, 0, 1))),
-            torch.from_numpy(np.ascontiguousarray(flow_var.transpose(2, 0, 1))),
-            epipolar_var,
+        return replace(
+            stereo,
+            flow=torch.from_numpy(np.ascontiguousarray(flow.transpose(2, 0, 1))),
+            flow_var=torch.from_numpy(np.ascontiguousarray(flow_var.transpose(2, 0, 1))),
         )
 
     def refine(
@@ -132,8 +138,10 @@ class ClassicMatcher:
             matched_disparity_var=REFINED_STEREO_VARIANCE.variance(points.matched_disparity_var[:, None], after)[:, 0],
         ).subset(alike)
 
-    def match_stereo(self, left: Image, right: Image, camera: StereoCamera) -> tuple[Float32, Evidence, float]:
-        """(H, W) disparity of grey images, what speaks for and against it, and how far it leaves its rows, pixels^2.
+    def match_stereo(
+        self, left: Image, right: Image, camera: StereoCamera
+    ) -> tuple[Float32, Evidence, tuple[float, float]]:
+        """(H, W) disparity of grey images, what speaks against it, and how far it leaves its rows (`Match`).
 
         Searched at half the size; refinement at the keypoints makes up for it.
         """
@@ -150,7 +158,8 @@ class ClassicMatcher:
             for half in (there.disparity, np.ascontiguousarray(mirrored.disparity[:, ::-1]))
         )
         evidence = match_evidence(left, right, _along_rows(-disparity), _along_rows(back))
-        return disparity, evidence, 4 * epipolar_variance(small[0], small[1], there)
+        rows = 4 * epipolar_variance(small[0], small[1], there), unconfirmed_share(small[0], there)
+        return disparity, evidence, rows
 
     def greys(self, frame: StereoFrame) -> tuple[Image, Image]:
         """Grey (left, right) of a frame, kept while it is the reference or the current one."""

@@ -78,6 +78,15 @@ def epipolar_variance(left: Image, right: Image, match: RowMatch) -> float:
     return max(float(np.average(squares, weights=weights)), 0.0) if squares else 0.0
 
 
+def unconfirmed_share(left: Image, match: RowMatch) -> float:
+    """The part (0 to 1) of the image's corners whose match along the row is not confirmed; 0 where there are none.
+
+    About as much as the right camera does not see; nearly all where the right image is not one of the same scene.
+    """
+    pixel = _corners(left, np.ones_like(match.confirmed))
+    return float(np.mean(~match.confirmed[pixel[:, 1], pixel[:, 0]])) if len(pixel) else 0.0
+
+
 def dense_epipolar_variance(vertical: Float32, variance: Float32) -> float:
     """The same of a dense match; vertical, variance: (H, W) its vertical component, pixels, and that one's variance."""
     vertical, variance = vertical[::_STRIDE, ::_STRIDE], variance[::_STRIDE, ::_STRIDE]
@@ -92,7 +101,7 @@ def dense_epipolar_variance(vertical: Float32, variance: Float32) -> float:
 
 def vertical_parts(left: Image, right: Image, match: RowMatch) -> tuple[npt.NDArray[np.int64], Float32]:
     """(N, 2) pixels of corners that are matched for certain, and (N,) by how much that is below the row, pixels."""
-    pixel = _corners(left, match)
+    pixel = _corners(left, match.confirmed)
     if not len(pixel):
         return pixel, np.empty(0, np.float32)
     start = pixel.astype(np.float32)
@@ -114,10 +123,10 @@ def _tracked(source: Image, target: Image, start: Float32, guess: Float32) -> tu
     return np.asarray(found, np.float32), status.ravel() == 1
 
 
-def _corners(image: Image, match: RowMatch) -> npt.NDArray[np.int64]:
-    """(N, 2) the best corner of each square of the image that has one with a confirmed match."""
+def _corners(image: Image, where: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """(N, 2) the best corner of each square of the image that has one where (H, W) it may be."""
     quality = cv2.cornerMinEigenVal(image, 5, ksize=3) * np.float32(_TENSOR)
-    quality[~match.confirmed] = 0.0
+    quality[~where] = 0.0
     margin = _WINDOW[0] // 2
     rows, columns = (size // _SPACING for size in (quality.shape[0] - 2 * margin, quality.shape[1] - 2 * margin))
     if rows < 1 or columns < 1:

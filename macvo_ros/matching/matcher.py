@@ -41,6 +41,8 @@ class Match:
     flow_var: (2, H, W) pixels^2, per axis.
     epipolar_var: pixels^2, how far the stereo match leaves its row on average (`epipolar_error.py`):
     what the calibration is off by; 0 where the matcher cannot tell.
+    unconfirmed: the part (0 to 1) of the image's corners whose stereo match is not confirmed by the match back; 0 where
+    the matcher cannot tell.
     keypoint_disparity_var, keypoint_flow_var: (H/s, W/s) and (2, H/s, W/s) pixels^2, on every s-th pixel: what the
     variances of keypoints will be once they are refined. They are chosen by it, or by the dense ones where it is None.
     """
@@ -50,6 +52,7 @@ class Match:
     flow: torch.Tensor | None = None
     flow_var: torch.Tensor | None = None
     epipolar_var: float = 0.0
+    unconfirmed: float = 0.0
     keypoint_disparity_var: torch.Tensor | None = None
     keypoint_flow_var: torch.Tensor | None = None
 

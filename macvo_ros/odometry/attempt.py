@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.doubt.checks import run_checks
+from macvo_ros.doubt.checks import STEREO, run_checks
 from macvo_ros.doubt.mixture import mixed
 from macvo_ros.doubt.posterior import Doubt, doubt, doubtful
 from macvo_ros.doubt.reasons import doubt_reason, thin_evidence
@@ -70,13 +70,14 @@ class Expectation:
     """What is thought of a frame beforehand.
 
     prior: the predicted motion. unknown: the same without trust in the last velocity. fault: probability that the last
-    frame was at fault. epipolar_var: what is usual for these cameras, pixels^2.
+    frame was at fault. epipolar_var, unconfirmed: what is usual for these cameras (`Match`).
     """
 
     prior: MotionPrior
     unknown: MotionPrior
     fault: float
     epipolar_var: float
+    unconfirmed: float
 
     def refuted_by(self, motion: Float64) -> bool:
         """Whether a (4, 4) motion is so far from the prediction that the prediction must be wrong."""
@@ -136,7 +137,7 @@ class FramePair:
             (self.reference_match, match),
             result,
             expected.prior.motion,
-            expected.epipolar_var,
+            (expected.epipolar_var, expected.unconfirmed),
         )
         held = doubt(config.doubt, matcher.name, checks, expected.fault)
         other = RelativeMotion(prior.motion, np.asarray(np.linalg.inv(prior.information), dtype=np.float64))
@@ -146,7 +147,7 @@ class FramePair:
         if status is not Status.TRACKING:
             result = replace(result, relative=mixed(result.relative, other, held.fault))
         doubted = held.fault > doubtful(config.doubt)
-        at_fault = doubted and held.check == "epipolar_error"
+        at_fault = doubted and held.check in STEREO
         timings = {**timings, **result.timings}
         return Attempt(match, result, status, reason, held.fault, timings, vars(checks), doubted, at_fault)
 

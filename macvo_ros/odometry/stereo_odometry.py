@@ -175,6 +175,7 @@ class StereoOdometry:
             self._velocity.unknown(gap),
             now.fault,
             now.cameras.rectification.epipolar_variance,
+            now.cameras.rectification.unconfirmed,
         )
         pair = FramePair(reference.frame, reference.match, frame)
         attempt = pair.track(self.config, self.matcher, now.cameras.field, expected)
@@ -244,7 +245,7 @@ class StereoOdometry:
         place = extend(reference.place, in_base, cross, jacobian @ result.calibration, measured=True)
 
         if attempt.status is Status.TRACKING:
-            cameras.rectification.learn(attempt.match.epipolar_var)
+            cameras.rectification.learn(attempt.match.epipolar_var, attempt.match.unconfirmed)
         cameras.rectification.learn_pattern(result.pattern)
         constant = result.calibration @ cameras.constants @ result.calibration.T
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
@@ -288,7 +289,7 @@ def _starting(frame: StereoFrame, match: Match, place: PoseWithCovariance) -> _T
     """Tracking that begins at a frame, whose place is known."""
     reference = _Reference(frame, match, place)
     cameras = _Cameras(CalibrationField.of(frame.camera), RectificationMonitor())
-    cameras.rectification.learn(match.epipolar_var)
+    cameras.rectification.learn(match.epipolar_var, match.unconfirmed)
     return _Track(reference, _at(reference, Status.TRACKING), cameras, frame.stamp)
 
 

@@ -179,9 +179,11 @@ def _mix_edges(scene: Scene, visible: Visibility, coefficients: _Coefficients, i
     share = _share_of_other(coefficients.rows, own, other, u, v)
     some = share > 1 / 512
     pixel, other, share, u, v = pixel[some], other[some], share[some], u[some], v[some]
-    colour = _colour(scene, visible, coefficients, other[None], u[None].astype(np.float32), v[None].astype(np.float32))[
-        0
-    ]
+    # OpenCV looks up fewer than 32767 pixels a row
+    pieces = [slice(at, at + 30_000) for at in range(0, len(pixel), 30_000)]
+    small = u.astype(np.float32), v.astype(np.float32)
+    colours = [_colour(scene, visible, coefficients, other[None, p], *(x[None, p] for x in small))[0] for p in pieces]
+    colour = np.concatenate(colours) if colours else np.empty((0, 3), np.float32)
     total = np.bincount(pixel, share, slot.size)[pixel]
     share = (share / np.maximum(total, 1.0)).astype(np.float32)
     flat = image.reshape(-1, 3)

@@ -29,15 +29,19 @@ _LEAST = 0.02
 
 
 class RectificationMonitor:
-    """Running means of the epipolar error and of the residuals' regional pattern."""
+    """Running means of the epipolar error, of what only one camera sees, and of the residuals' regional pattern."""
 
     def __init__(self) -> None:
-        self._epipolar, self._pattern = RunningMean(_MEMORY), RunningMean(_MEMORY)
+        self._epipolar, self._unconfirmed, self._pattern = (RunningMean(_MEMORY) for _ in range(3))
 
-    def learn(self, epipolar_var: float) -> None:
-        """Take in how far the stereo match of a sound frame leaves its rows, pixels^2; 0: not known."""
+    def learn(self, epipolar_var: float, unconfirmed: float) -> None:
+        """Take in how far the stereo match of a sound frame leaves its rows, pixels^2 (0: not known).
+
+        unconfirmed: the part of its corners without a confirmed match.
+        """
         if epipolar_var > 0:
             self._epipolar.add(epipolar_var)
+        self._unconfirmed.add(unconfirmed)
 
     def learn_pattern(self, excess: float) -> None:
         """Take in how much more alike than promised a frame's residuals are (`error_correlation.regional_chi2`)."""
@@ -47,6 +51,11 @@ class RectificationMonitor:
     def epipolar_variance(self) -> float:
         """Of stereo matches about their rows, as usual for these cameras, pixels^2."""
         return self._epipolar.mean
+
+    @property
+    def unconfirmed(self) -> float:
+        """The part of the corners without a confirmed stereo match, as usual for these cameras and this place."""
+        return self._unconfirmed.mean
 
     @property
     def calibration_variance(self) -> float:

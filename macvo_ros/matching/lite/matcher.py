@@ -30,7 +30,7 @@ import torch
 
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.images.frame import Image, StereoFrame
-from macvo_ros.matching.epipolar_error import epipolar_variance
+from macvo_ros.matching.epipolar_error import epipolar_variance, unconfirmed_share
 from macvo_ros.matching.flow_search import FlowSearch
 from macvo_ros.matching.lite.features import (
     SCALE,
@@ -200,6 +200,7 @@ class LiteMatcher:
             to_right=displacement[..., None],
             disparity_var=torch.from_numpy(_full_size(variance[0], camera.height, camera.width)),
             epipolar_var=4 * epipolar_variance(side.left.small, side.right.small, found),
+            unconfirmed=unconfirmed_share(side.left.small, found),
             keypoint_disparity_var=torch.from_numpy(_half_size(expected[0])),
             refined_disparity_var=torch.from_numpy(np.ascontiguousarray(variance[2])),
         )
