@@ -42,9 +42,9 @@ def probability(checks: Checks, before: float = 0.0) -> float:
 
 def test_tail_probabilities_are_those_of_the_quantiles():
     """Of a million figures whose distribution is known, as many lie beyond each as is said."""
-    figures = np.random.default_rng(0).exponential(0.03, 1_000_000)
+    figures = np.random.default_rng(0).exponential(0.1, 1_000_000)
     quantiles = [float(q) for q in np.quantile(figures, LEVELS)]
-    for figure in (0.05, 0.1, 0.2, 0.35):
+    for figure in (0.15, 0.3, 0.6, 0.9):
         assert tail_probability("flow_outliers", quantiles, figure) == pytest.approx(
             np.mean(figures >= figure), rel=0.2, abs=2e-6
         )
@@ -80,6 +80,14 @@ def test_doubt_outlives_the_frame_and_not_the_next_few():
     while fault > doubtful(CONFIG):
         fault, frames = probability(SOUND, fault), frames + 1
     assert 2 <= frames <= 5
+
+
+def test_unusual_frames_in_a_row_do_not_add_up():
+    unusual = dataclasses.replace(SOUND, residuals=usual("lite", "residuals"))
+    fault = probability(unusual)
+    for _ in range(20):
+        fault = probability(unusual, fault)
+    assert fault == pytest.approx(probability(unusual))
 
 
 def test_without_a_prior_nothing_is_doubted():

@@ -21,9 +21,9 @@ STATUS_DEFINITION = """\
 # How the odometry stands after one stereo pair.
 
 uint8 INITIALIZING = 0  # first pair: a reference was taken, there is no motion yet
-uint8 TRACKING = 1      # the motion and its covariance were measured
-uint8 DEGRADED = 2      # the motion was measured from little evidence; its covariance says so
-uint8 LOST = 3          # no motion was measured: odometry is silent
+uint8 TRACKING = 1      # the motion was measured; its covariance is as measured
+uint8 DEGRADED = 2      # the motion was measured, but a check is unusual or the evidence is thin; covariance covers that
+uint8 LOST = 3          # nothing was measured (blind, too few points, or a fault is likelier than not): silence
 
 std_msgs/Header header  # stamp of the images, odom frame
 uint8 state

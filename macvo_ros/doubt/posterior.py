@@ -21,7 +21,9 @@ the odds of a fault are
     P / (1 - P)  =  prior / (1 - prior)  *  s p^(s - 1)
 
 so an ordinary frame (p near 1) speaks for soundness by the factor s, one in a million for a fault by s 10^(6 (1 - s)).
-The prior is the configured one, or what remains of the last frame's posterior: faults last for more than one frame.
+The prior is the configured one, and after a frame that was at fault (P > 1/2) what remains of that: faults last for more
+than one frame. Less is not remembered: frames that are a little unusual in a row mostly have one harmless cause
+(darkness, rain, foliage), and must not add up to a fault.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ _SHAPE = 0.1
 _MEMORY = 0.5
 """Share of a posterior that the next frame begins with: half of the staged faults last two frames or longer."""
 LARGEST, SMALLEST = 1.0, 1e-30
+ESTABLISHED = 0.5
+"""Probability from which a frame is at fault rather than not."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def doubt(config: DoubtConfig, matcher: str, checks: Checks, before: float) -> D
 
 def prior_of(config: DoubtConfig, before: float) -> float:
     """Probability of a fault before a frame is looked at; before: that of the last frame."""
-    return config.prior + (1 - config.prior) * _MEMORY * before
+    return config.prior + (1 - config.prior) * _MEMORY * (before if before > ESTABLISHED else 0.0)
 
 
 def doubtful(config: DoubtConfig) -> float:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from macvo_ros.doubt.checks import STEREO, run_checks
 from macvo_ros.doubt.mixture import mixed
-from macvo_ros.doubt.posterior import Doubt, doubt, doubtful
+from macvo_ros.doubt.posterior import ESTABLISHED, Doubt, doubt, doubtful
 from macvo_ros.doubt.reasons import doubt_reason, thin_evidence
 from macvo_ros.geometry.se3 import difference
 from macvo_ros.images.frame import StereoFrame
@@ -156,6 +156,6 @@ def _judge(config: Config, matcher: str, result: TwoFrameResult, held: Doubt, fi
     """The contract of `Status`, and a sentence where it is not TRACKING; figure: of the check that speaks most."""
     if held.fault > doubtful(config.doubt):
         sentence = doubt_reason(matcher, held.check, figure)
-        return (Status.LOST if held.fault > 0.5 else Status.DEGRADED), sentence
+        return (Status.LOST if held.fault > ESTABLISHED else Status.DEGRADED), sentence
     thin = thin_evidence(result)
     return (Status.DEGRADED, thin) if thin else (Status.TRACKING, "")
