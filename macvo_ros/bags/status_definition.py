@@ -22,7 +22,7 @@ STATUS_DEFINITION = """\
 
 uint8 INITIALIZING = 0  # first pair: a reference was taken, there is no motion yet
 uint8 TRACKING = 1      # the motion was measured; its covariance is as measured
-uint8 DEGRADED = 2      # the motion was measured, but a check is unusual or the evidence is thin; covariance covers that
+uint8 DEGRADED = 2      # measured, but a check is unusual or the evidence is thin; the covariance covers that
 uint8 LOST = 3          # nothing was measured (blind, too few points, or a fault is likelier than not): silence
 
 std_msgs/Header header  # stamp of the images, odom frame

@@ -21,8 +21,8 @@ the odds of a fault are
     P / (1 - P)  =  prior / (1 - prior)  *  s p^(s - 1)
 
 so an ordinary frame (p near 1) speaks for soundness by the factor s, one in a million for a fault by s 10^(6 (1 - s)).
-The prior is the configured one, and after a frame that was at fault (P > 1/2) what remains of that: faults last for more
-than one frame. Less is not remembered: frames that are a little unusual in a row mostly have one harmless cause
+The prior is the configured one, and after a frame that was at fault (P > 1/2) what remains of that: faults last for
+more than one frame. Less is not remembered: frames that are a little unusual in a row mostly have one harmless cause
 (darkness, rain, foliage), and must not add up to a fault.
 """
 
