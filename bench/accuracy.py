@@ -14,10 +14,11 @@
 
 """Ours and the KLT + PnP baseline on every sequence of a folder, with the machine and the versions that measured them.
 
-    python -m bench.accuracy [DATA] [--matcher NAME] [--ablation]
+    python -m bench.accuracy [DATA] [--matcher NAME] [--ablation] [--log NAME]
 
 DATA: a folder that holds sequences with ground truth in any layout macvo reads; `../shared/data` when left out. Writes
-bench/results/accuracy.json and .txt (accuracy_NAME for a matcher other than classic).
+bench/results/accuracy.json and .txt (accuracy_NAME for a matcher other than classic; --log: another name, for the
+development sequences for instance).
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ def main() -> int:
     )
     parser.add_argument("data", nargs="?", type=Path, default=ROOT.parent / "shared" / "data")
     parser.add_argument("--matcher", default="classic")
+    parser.add_argument("--log", help="name of the files instead of accuracy")
     parser.add_argument("--ablation", action="store_true", help="the paper's ablations too")
     args = parser.parse_args()
     try:
@@ -116,7 +118,8 @@ def main() -> int:
         ours = result(evaluation.run, evaluation.metrics, evaluation.config, evaluation.ablation)
         ours = {key: value for key, value in ours.items() if key not in ("versions", "machine")}
         document["sequences"].append({**ours, "baseline": baseline})
-    name = "accuracy" if args.matcher == "classic" else f"accuracy_{args.matcher}"
+    name = args.log or "accuracy"
+    name = name if args.matcher == "classic" else f"{name}_{args.matcher}"
     write_json(RESULTS / f"{name}.json", document)
     atomic_write(RESULTS / f"{name}.txt", f"{text}\n{measured_with()}")
     print(text)

@@ -50,8 +50,9 @@ _COLUMNS = 160
 _WINDOW = (7, 7)
 _CONTRAST = 4.0
 """Standard deviation of brightness from which a window has texture, grey levels, in an image without much noise."""
-_ABOVE_NOISE = 4.0
-"""The same in units of what differs from pixel to pixel, so that two windows of one thing correlate by 0.9 and more."""
+_FLAT, _ABOVE_NOISE = 0.1, 2.0
+"""The flattest tenth of the windows tells the noise, and texture is twice as much: then two windows of one thing
+correlate by 0.75 at least."""
 _ALIKE = 0.3
 """Correlation of two windows below which they show different things: unrelated ones reach 0.2 +- 0.1."""
 
@@ -116,7 +117,7 @@ def appearance_mismatch(camera: StereoCamera, images: tuple[Image, Image], refer
     placed = np.linalg.norm(flow, axis=-1) * np.minimum(np.sqrt(variance) / d, 1.0) < _CERTAIN
     asked = cv2.erode((inside & placed & (variance < (2 * shrink) ** 2)).astype(np.uint8), np.ones((3, 3), np.uint8))
     contrast, likeness = _correlation(before, warped)
-    noise = 1.48 * float(np.median(np.abs(before - cv2.GaussianBlur(before, (3, 3), 0))))
+    noise = float(np.quantile(contrast[::4, ::4], _FLAT))
     textured = (asked > 0) & (contrast > max(_CONTRAST, _ABOVE_NOISE * noise))
     return float((textured & (likeness < _ALIKE)).sum() / max(textured.sum(), _ENOUGH))
 
