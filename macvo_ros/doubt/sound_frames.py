@@ -55,12 +55,13 @@ def tail_probabilities(matcher: str, checks: Checks) -> dict[str, float]:
 
 def tail_probability(check: str, quantiles: list[float], figure: float) -> float:
     """From the figures at LEVELS to the probability of one as large as `figure`."""
-    least = LEAST.get(check, _SHARE)
+    least = LEAST.get(check, 0.0)
     scale = (lambda x: math.log(max(x, least))) if check in POWER_LAW else (lambda x: x)
     x, knots = scale(figure), [(scale(0.0), 0.0)]
     for level, quantile in zip(LEVELS, quantiles, strict=True):
-        # Knots must rise: where half of the frames have none of it, the first is at the resolution.
-        apart = _FACTOR if check in POWER_LAW else least
+        # Knots must rise, where half of the frames have none of it too; the last two say how the tail goes on.
+        apart = _FACTOR if check in POWER_LAW else _SHARE
+        apart = apart if level == LEVELS[-1] else 0.2 * apart
         knots.append((max(scale(quantile), knots[-1][0] + apart), math.log(1 - level)))
     if x <= knots[0][0]:
         return 1.0
