@@ -35,9 +35,9 @@ from macvo_ros.doubt.sound_frames import tail_probabilities
 from macvo_ros.settings.config import DoubtConfig
 
 _SHAPE = 0.1
-"""s above: staged faults have p-values below 1e-5 in a third of their frames (`bench.sound_frames --faults`)."""
+"""s above: half of the faulty frames would have p-values below 1e-3. Chosen, not fitted."""
 _MEMORY = 0.5
-"""Share of a posterior that the next frame begins with: half of the staged faults last two frames or longer."""
+"""Share of a posterior that the next frame begins with: a fault lasts two frames on average. Chosen, not fitted."""
 LARGEST, SMALLEST = 1.0, 1e-30
 ESTABLISHED = 0.5
 """Probability from which a frame is at fault rather than not."""

@@ -41,8 +41,8 @@ _FRACTION = 16
 """OpenCV's disparities are whole numbers of this fraction of a pixel."""
 _BLOCK = 3
 _SMOOTH, _JUMP = 16 * _BLOCK**2, 64 * _BLOCK**2
-"""Penalties of a step of one pixel and of any other: twice what OpenCV's documentation advises for this block, which
-takes a third off the errors on bare walls and adds a twentieth elsewhere (`bench.dense_disparity`)."""
+"""Penalties of a step of one pixel and of any other: twice what OpenCV's documentation advises for this block. On bare
+walls fewer matches go astray so, at the edges of things a few more."""
 _AGREE = 1
 """Pixels that the match back from the right image may differ by."""
 _SPECKLE, _STEADY = 50, 1
