@@ -34,12 +34,18 @@ _SENTENCES = {
     "second_motion": "{figure:.0%} of the image agrees on a second motion (usually up to {usual:.0%}): something large "
     "moves, or moves with the camera",
 }
+_REMAINS = "the frame before was lost; this one looks sound, but a fault mostly lasts for more than one frame"
 _PRIOR_LIMIT = 0.3
 """Share of the information in the weakest direction from the prediction, from which the evidence is thin."""
 
 
 def doubt_reason(matcher: str, check: str, figure: float) -> str:
-    """Why a motion is doubted: by which check, its figure on this frame, and the figure of 99 % of sound frames."""
+    """Why a motion is doubted: by which check, its figure on this frame, and the figure of 99 % of sound frames.
+
+    Where no check is unusual, the doubt is what remains of the frame before.
+    """
+    if figure <= usual(matcher, check):
+        return _REMAINS
     return _SENTENCES[check].format(figure=figure, usual=usual(matcher, check))
 
 
