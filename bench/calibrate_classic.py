@@ -107,8 +107,8 @@ def main() -> None:
         match = matcher.match(first, second, Prediction(motion, reference.disparity))
         assert match.flow is not None
         assert match.flow_var is not None
-        grey, grey_right = matcher.greys(first)
-        grey_next, _ = matcher.greys(second)
+        grey, grey_right = first.grey
+        grey_next, _ = second.grey
         flow = match.flow.numpy().transpose(1, 2, 0)
         backward = matcher.match(second, first, Prediction(inverse(motion), match.disparity)).flow
         assert backward is not None

@@ -12,10 +12,11 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""Where the time of a frame goes with `lite`: `python -m bench.lite_profile`. Run nothing beside it.
+"""Where the time of a frame goes with `lite`, at several sizes: `python -m bench.lite_profile`. Run nothing beside it.
 
-Times the functions below as they are called, in whatever thread; those of the two matching threads overlap, and a
-function's time holds that of the ones it calls (indented). Writes bench/results/lite_profile.txt.
+The frames are rendered and scaled to each size. Times the functions below as they are called, in whatever thread;
+those of the two matching threads overlap, and a function's time holds that of the ones it calls (indented).
+Writes bench/results/lite_profile.txt.
 """
 
 from __future__ import annotations
@@ -29,9 +30,12 @@ from typing import Any
 
 import numpy as np
 
+from bench.sizes import SIZES, resized
 from macvo_ros.atomic_write import atomic_write
+from macvo_ros.commands._image_size import image_size
 from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.table import format_table
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.lite import features, matcher
 from macvo_ros.motion import two_frame
 from macvo_ros.odometry import attempt
@@ -47,7 +51,7 @@ TIMED: list[tuple[int, Any, str, str]] = [
     (2, matcher.LiteMatcher, "_match_stereo", "stereo, one thread"),
     (2, matcher.LiteMatcher, "_match_temporal", "flow, the other thread"),
     (3, matcher, "search_rows", "search along the rows, stereo"),
-    (3, matcher, "epipolar_variance", "vertical part, stereo"),
+    (3, matcher, "check_rows", "vertical part, stereo"),
     (3, matcher.FlowSearch, "flow", "dense search, flow"),
     (3, matcher, "stereo_features", "evidence, stereo"),
     (3, matcher, "temporal_features", "evidence, flow"),
@@ -68,29 +72,38 @@ def main() -> None:
     """Print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--frames", type=int, default=30)
-    count = parser.parse_args().frames
+    parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="WIDTHxHEIGHT")
+    options = parser.parse_args()
+    count = options.frames
     sequence = RenderedSequence("shapes", count, 1)
     frames = [sequence[index] for index in range(count)]
     spent: dict[str, float] = defaultdict(float)
     for _, owner, name, label in TIMED:
         setattr(owner, name, _timed(getattr(owner, name), label, spent))
+    columns = [_spent_at(size, frames, spent) for size in options.sizes]
+    rows = [
+        ["  " * depth + label, *(f"{1e3 * column.get(label, 0.0) / (count - 1):.2f}" for column in columns)]
+        for depth, _, _, label in TIMED
+    ]
+    table = format_table(["", *options.sizes], rows)
+    text = f"lite, shapes 1, {count} frames scaled to each size, ms a frame\n{table}\n\n{measured_with()}\n"
+    print(text)
+    atomic_write(Path(__file__).parent / "results" / "lite_profile.txt", text)
+
+
+def _spent_at(size: str, frames: list[StereoFrame], spent: dict[str, float]) -> dict[str, float]:
+    """Seconds in each function over the frames, scaled to WxH: the median of three rounds."""
+    scaled = [resized(frame, *image_size(size)) for frame in frames]
     tracker = odometry.StereoOdometry(load_config(assignments=["matcher=lite"]))
     rounds: list[dict[str, float]] = []
     for _ in range(4):  # the first warms up
         tracker.reset()
-        tracker.track(frames[0])
+        tracker.track(scaled[0])
         spent.clear()
-        for frame in frames[1:]:
+        for frame in scaled[1:]:
             tracker.track(frame)
         rounds.append(dict(spent))
-    rows = [
-        ["  " * depth + label, f"{1e3 * np.median([r.get(label, 0.0) for r in rounds[1:]]) / (count - 1):.2f}"]
-        for depth, _, _, label in TIMED
-    ]
-    table = format_table(["", "ms"], rows)
-    text = f"lite, shapes 1, {count} frames of 640x640, ms a frame\n{table}\n\n{measured_with()}\n"
-    print(text)
-    atomic_write(Path(__file__).parent / "results" / "lite_profile.txt", text)
+    return {label: float(np.median([each.get(label, 0.0) for each in rounds[1:]])) for _, _, _, label in TIMED}
 
 
 def _timed(function: Any, label: str, spent: dict[str, float]) -> Any:

@@ -43,7 +43,7 @@ def vertical(sequence: Sequence, matcher: str, every: int) -> float:
     """Root mean square of the smooth vertical part of stereo matches, pixels, over every n-th frame."""
     found = make_matcher(load_config(assignments=[f"matcher={matcher}"]))
     frames = range(0, len(sequence), every)
-    return float(np.sqrt(np.mean([found.match(None, sequence[index]).epipolar_var for index in frames])))
+    return float(np.sqrt(np.mean([found.match(None, sequence[index]).row_check().epipolar_var for index in frames])))
 
 
 def main() -> None:

@@ -16,27 +16,23 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import cast
-
 import cv2
 import numpy as np
 import pytest
 import torch
 
-from macvo_ros.doubt.consistency import FlowOutliers, appearance_mismatch, find_flow_outliers
+from macvo_ros.doubt.consistency import Outliers, appearance_mismatch, find_flow_outliers
 from macvo_ros.doubt.second_motion import find_second_motion
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_so3, transform
-from macvo_ros.matching.matcher import Match, look_up
+from macvo_ros.matching.matcher import Match
 from macvo_ros.matching.rigid_flow import rigid_flow
-from macvo_ros.motion.two_frame import TwoFrameResult
 from macvo_ros.settings.config import Config
 
 CAMERA = StereoCamera(200.0, 200.0, 159.5, 99.5, 0.12, 320, 200)
 MOTION = transform(exp_so3(np.array([0.01, -0.02, 0.005])), np.array([0.05, 0.01, 0.08]))
 STILL = np.eye(4)
-NONE = FlowOutliers(0.0, np.empty((0, 2)))
+NONE = Outliers(0.0, np.empty((0, 2)))
 
 
 def matches(*, still: float, wild: float = 0.0) -> tuple[Match, Match]:
@@ -62,16 +58,12 @@ def matches(*, still: float, wild: float = 0.0) -> tuple[Match, Match]:
     )
 
 
-def keypoints(still: float, before: Match, after: Match) -> TwoFrameResult:
-    """48 keypoints spread over the image, of which those in the left `still` part moved with the camera and won."""
+def rejected(still: float) -> Outliers:
+    """Of 48 keypoints spread over the image, those in the left `still` part moved with the camera and won."""
     u, v = np.meshgrid(np.linspace(20, 300, 8), np.linspace(20, 180, 6))
     pixel = np.column_stack((u.ravel(), v.ravel()))
-    inlier = pixel[:, 0] < 320 * still
-    flow = look_up(pixel, before, after).flow
-    result = SimpleNamespace(
-        solution=SimpleNamespace(inlier=inlier), landmarks=SimpleNamespace(pixel=pixel + flow), flow=flow
-    )
-    return cast(TwoFrameResult, result)
+    lost = pixel[:, 0] >= 320 * still
+    return Outliers(float(lost.mean()), pixel[lost])
 
 
 def test_a_static_scene_has_no_flow_outliers():
@@ -90,8 +82,7 @@ def test_the_part_that_moves_otherwise_is_measured(part):
 def test_flow_outliers_name_the_motion_they_agree_on():
     before, after = matches(still=0.6)
     outliers = find_flow_outliers(CAMERA, before, after, STILL)
-    everything_agrees = keypoints(2.0, before, after)
-    second = find_second_motion(Config(), CAMERA, before, after, everything_agrees, outliers, STILL)
+    second = find_second_motion(Config(), CAMERA, (before, after), (NONE, outliers), STILL)
     assert second is not None
     assert second.support == pytest.approx(outliers.share, abs=0.1)
     np.testing.assert_allclose(second.motion[:3, 3], MOTION[:3, 3], atol=0.03)
@@ -99,7 +90,7 @@ def test_flow_outliers_name_the_motion_they_agree_on():
 
 def test_rejected_keypoints_name_the_motion_they_agree_on():
     before, after = matches(still=0.6)
-    second = find_second_motion(Config(), CAMERA, before, after, keypoints(0.6, before, after), NONE, STILL)
+    second = find_second_motion(Config(), CAMERA, (before, after), (rejected(0.6), NONE), STILL)
     assert second is not None
     assert second.support == pytest.approx(0.375, abs=0.1)
     np.testing.assert_allclose(second.motion[:3, 3], MOTION[:3, 3], atol=0.05)
@@ -109,7 +100,7 @@ def test_a_crowd_does_not_agree_on_a_motion():
     before, after = matches(still=0.6, wild=0.4)
     outliers = find_flow_outliers(CAMERA, before, after, STILL)
     assert outliers.share > 0.3
-    found = find_second_motion(Config(), CAMERA, before, after, keypoints(0.6, before, after), outliers, STILL)
+    found = find_second_motion(Config(), CAMERA, (before, after), (rejected(0.6), outliers), STILL)
     assert found is None
 
 

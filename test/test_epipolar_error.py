@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from macvo_ros.matching.epipolar_error import dense_epipolar_variance, epipolar_variance, vertical_parts
+from macvo_ros.matching.epipolar_error import check_rows, dense_epipolar_variance
 from macvo_ros.matching.stereo_search import RowMatch, search_rows
 
 Image = npt.NDArray[np.uint8]
@@ -52,15 +52,13 @@ def searched(left: Image, right: Image) -> RowMatch:
 def test_a_shift_of_the_right_image_is_measured(shift: float) -> None:
     left, right = pair(shift)
     match = searched(left, right)
-    assert np.sqrt(epipolar_variance(left, right, match)) == pytest.approx(abs(shift), abs=0.1)
-    pixel, vertical = vertical_parts(left, right, match)
-    assert len(pixel) == len(vertical) > 50
-    assert np.median(vertical) == pytest.approx(shift, abs=0.1)
+    assert np.sqrt(check_rows(left, right, match).epipolar_var) == pytest.approx(abs(shift), abs=0.1)
+    assert np.sqrt(check_rows(left, right, match, 2.0).epipolar_var) == pytest.approx(2 * abs(shift), abs=0.2)
 
 
 def test_noise_alone_is_no_error_of_the_calibration() -> None:
     left, right = pair(0.0, noise=4.0)
-    assert epipolar_variance(left, right, searched(left, right)) < 0.03**2
+    assert check_rows(left, right, searched(left, right)).epipolar_var < 0.03**2
 
 
 def test_a_rotation_about_the_axis_counts_by_its_mean_square() -> None:
@@ -70,24 +68,24 @@ def test_a_rotation_about_the_axis_counts_by_its_mean_square() -> None:
     right = np.asarray(cv2.warpAffine(right, turn, (WIDTH, HEIGHT), borderMode=cv2.BORDER_REPLICATE))
     # Uniform over the image, a linear offset has a variance of a twelfth of its range, squared.
     expected = roll * WIDTH / np.sqrt(12)
-    assert np.sqrt(epipolar_variance(left, right, searched(left, right))) == pytest.approx(expected, rel=0.15)
+    assert np.sqrt(check_rows(left, right, searched(left, right)).epipolar_var) == pytest.approx(expected, rel=0.15)
 
 
 def test_images_without_texture_or_without_relation_say_nothing() -> None:
     rng = np.random.default_rng(2)
     flat = np.full((HEIGHT, WIDTH), 120, np.uint8)
-    assert epipolar_variance(flat, flat, searched(flat, flat)) == 0.0
+    assert check_rows(flat, flat, searched(flat, flat)).epipolar_var == 0.0
     grainy = [np.clip(flat + rng.normal(0, 1.5, flat.shape), 0, 255).astype(np.uint8) for _ in range(2)]
-    assert epipolar_variance(grainy[0], grainy[1], searched(grainy[0], grainy[1])) == 0.0
+    assert check_rows(grainy[0], grainy[1], searched(grainy[0], grainy[1])).epipolar_var == 0.0
     left, right = pair(1.5)
     nowhere = RowMatch(np.full((HEIGHT, WIDTH), DISPARITY, np.float32), np.zeros((HEIGHT, WIDTH), bool))
-    assert epipolar_variance(left, right, nowhere) == 0.0
+    assert check_rows(left, right, nowhere).epipolar_var == 0.0
 
 
 def test_wrong_matches_are_left_out() -> None:
     left, right = pair(0.0)
     wrong = RowMatch(np.full((HEIGHT, WIDTH), DISPARITY + 9, np.float32), np.ones((HEIGHT, WIDTH), bool))
-    assert epipolar_variance(left, right, wrong) == 0.0
+    assert check_rows(left, right, wrong).epipolar_var == 0.0
 
 
 def test_a_part_of_the_image_that_matches_by_chance_does_not_set_the_figure() -> None:
@@ -96,7 +94,7 @@ def test_a_part_of_the_image_that_matches_by_chance_does_not_set_the_figure() ->
     other = cv2.GaussianBlur(rng.normal(0, 1, (HEIGHT, WIDTH // 4)).astype(np.float32), (0, 0), 1.6)
     right = right.copy()
     right[:, WIDTH // 2 : WIDTH // 2 + WIDTH // 4] = np.clip(128 + 200 * other, 0, 255).astype(np.uint8)
-    assert np.sqrt(epipolar_variance(left, right, searched(left, right))) == pytest.approx(0.5, abs=0.1)
+    assert np.sqrt(check_rows(left, right, searched(left, right)).epipolar_var) == pytest.approx(0.5, abs=0.1)
 
 
 @pytest.mark.parametrize("size", [(33, 21), (8, 8), (1, 1), (64, 14), (15, 200)])
@@ -104,7 +102,7 @@ def test_images_too_small_for_a_measurement_give_none(size: tuple[int, int]) -> 
     columns, rows = size
     left, right = pair(1.5)
     left, right = left[:rows, :columns].copy(), right[:rows, :columns].copy()
-    assert epipolar_variance(left, right, searched(left, right)) == 0.0
+    assert check_rows(left, right, searched(left, right)).epipolar_var == 0.0
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.3])

@@ -22,9 +22,10 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.doubt.consistency import appearance_mismatch, find_flow_outliers
+from macvo_ros.doubt.consistency import Outliers, appearance_mismatch, find_flow_outliers
 from macvo_ros.doubt.second_motion import SecondMotion, find_second_motion
 from macvo_ros.images.frame import StereoFrame
+from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.matching.matcher import Match
 from macvo_ros.motion.two_frame import METRIC, TwoFrameResult
 from macvo_ros.settings.config import Config
@@ -68,23 +69,28 @@ def run_checks(
     matches: tuple[Match, Match],
     result: TwoFrameResult,
     predicted: Float64,
-    usual: tuple[float, float],
+    usual: RowCheck,
 ) -> tuple[Checks, SecondMotion | None]:
     """Check the motion of a result; frames, matches: the reference's and the current one's; predicted: (4, 4) motion.
 
-    usual: epipolar variance, pixels^2, and unconfirmed share of these cameras (`RectificationMonitor`).
+    usual: how well the stereo matches of these cameras keep to their rows (`RectificationMonitor`).
     """
     camera, motion = frames[1].camera, result.solution.motion
     metric = config.covariance.model in METRIC  # else residuals say nothing
     outliers = find_flow_outliers(camera, *matches, motion)
-    second = find_second_motion(config, camera, *matches, result, outliers, predicted)
+    rejected = ~result.solution.inlier
+    keypoints = frames[0].from_full(result.landmarks.pixel - result.flow)
+    disagree = Outliers(float(np.mean(rejected)), keypoints[rejected])
+    second = find_second_motion(config, camera, matches, (disagree, outliers), predicted)
+    mismatch = appearance_mismatch(camera, (frames[0].grey[0], frames[1].grey[0]), matches[0], motion)
+    rows = matches[1].row_check()
     checks = Checks(
         residuals=result.solution.chi2 if metric else 0.0,
-        epipolar_error=math.sqrt(max(matches[1].epipolar_var - usual[0], 0.0)),
-        unconfirmed_stereo=max(matches[1].unconfirmed - usual[1], 0.0),
-        rejected_keypoints=float(np.mean(~result.solution.inlier)) if metric else 0.0,
+        epipolar_error=math.sqrt(max(rows.epipolar_var - usual.epipolar_var, 0.0)),
+        unconfirmed_stereo=max(rows.unconfirmed - usual.unconfirmed, 0.0),
+        rejected_keypoints=disagree.share if metric else 0.0,
         flow_outliers=outliers.share,
-        appearance_mismatch=appearance_mismatch(camera, (frames[0].left, frames[1].left), matches[0], motion),
+        appearance_mismatch=mismatch,
         second_motion=0.0 if second is None or not metric else second.support,
     )
     return checks, second

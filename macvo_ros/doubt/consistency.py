@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.images.frame import Image
+from macvo_ros.images.work_size import shrunk
 from macvo_ros.matching.matcher import Match
 from macvo_ros.matching.rigid_flow import rigid_flow
 
@@ -58,17 +59,17 @@ _ALIKE = 0.3
 
 
 @dataclass(frozen=True, eq=False)
-class FlowOutliers:
-    """What of the certain matches contradicts a motion.
+class Outliers:
+    """What of the certain matches, or of the keypoints, contradicts a motion.
 
-    share: the part (0 to 1) of them. pixel: (N, 2) where, in the reference image.
+    share: the part (0 to 1) of them. pixel: (N, 2) where, in the reference image that was matched.
     """
 
     share: float
     pixel: Float64
 
 
-def find_flow_outliers(camera: StereoCamera, reference: Match, match: Match, motion: Float64) -> FlowOutliers:
+def find_flow_outliers(camera: StereoCamera, reference: Match, match: Match, motion: Float64) -> Outliers:
     """Certain matches that contradict a camera `motion` (4, 4) in a static scene; reference, match: the frames' own.
 
     The flow that the motion and the disparity imply is compared with the flow that was found, each with its sigma.
@@ -93,17 +94,18 @@ def find_flow_outliers(camera: StereoCamera, reference: Match, match: Match, mot
     difference = np.linalg.norm(flow.transpose(1, 2, 0) - expected, axis=-1)
     contrary = certain & (difference > _SLACK + _SIGMAS * np.hypot(sigma, depth_spread))
     pixel = step * np.argwhere(contrary)[:, ::-1].astype(np.float64) + step // 2
-    return FlowOutliers(float(contrary.sum() / max(certain.sum(), _ENOUGH)), pixel)
+    return Outliers(float(contrary.sum() / max(certain.sum(), _ENOUGH)), pixel)
 
 
 def appearance_mismatch(camera: StereoCamera, images: tuple[Image, Image], reference: Match, motion: Float64) -> float:
     """The part (0 to 1) of what is textured that does not look, where a `motion` (4, 4) puts it, as it did before.
 
-    images: left ones of the reference and the current frame. Matchers follow where they are led: led by something that
-    moves with the camera, they find nothing in the rest of the image that could contradict. Looks cannot be led.
+    images: left ones of the reference and the current frame, grey. Matchers follow where they are led: led by
+    something that moves with the camera, they find nothing in the rest of the image that could contradict. Looks cannot
+    be led.
     """
     shrink = max(1, round(camera.width / _COLUMNS))
-    before, after = (_small(image, shrink) for image in images)
+    before, after = (shrunk(image, shrink).astype(np.float32) for image in images)
     rows, columns = before.shape
     every = (slice(shrink // 2, rows * shrink, shrink), slice(shrink // 2, columns * shrink, shrink))
     disparity, variance = (each[every].numpy(force=True) for each in (reference.disparity, reference.disparity_var))
@@ -130,13 +132,6 @@ def _correlation(first: Float32, second: Float32) -> tuple[Float32, Float32]:
     ]
     product = cv2.blur(first * second, _WINDOW) - mean[0] * mean[1]
     return np.sqrt(variance[0]), product / np.sqrt(variance[0] * variance[1] + np.float32(1e-3))
-
-
-def _small(image: Image, shrink: int) -> Float32:
-    grey = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-    rows, columns = grey.shape[0] // shrink, grey.shape[1] // shrink
-    whole = grey[: rows * shrink, : columns * shrink]
-    return np.asarray(cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA), dtype=np.float32)
 
 
 def _sampled(camera: StereoCamera, step: int, shape: tuple[int, ...]) -> StereoCamera:

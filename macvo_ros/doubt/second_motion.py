@@ -25,11 +25,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.doubt.consistency import FlowOutliers
+from macvo_ros.doubt.consistency import Outliers
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.matching.matcher import Match, look_up
 from macvo_ros.motion.pose_solver import REJECT_CHI2_3, solve_pose
-from macvo_ros.motion.two_frame import TwoFrameResult, point_pairs
+from macvo_ros.motion.two_frame import point_pairs
 from macvo_ros.settings.config import Config
 
 Float64 = npt.NDArray[np.float64]
@@ -49,35 +49,28 @@ class SecondMotion:
 def find_second_motion(
     config: Config,
     camera: StereoCamera,
-    reference: Match,
-    match: Match,
-    result: TwoFrameResult,
-    outliers: FlowOutliers,
+    matches: tuple[Match, Match],
+    outliers: tuple[Outliers, Outliers],
     seed: Float64,
 ) -> SecondMotion | None:
     """The motion, solved from `seed` (4, 4), on which most of the rejected keypoints, or of the flow outliers, agree.
 
-    Keypoints are matched far more finely than the rest of the image, so they tell two motions apart that differ by a
-    fraction of a pixel; the rest of the image is asked where keypoints are all on one thing.
+    matches: of the reference and the current frame; outliers: those two kinds. Keypoints are matched far more
+    finely than the rest of the image, so they tell two motions apart that differ by a fraction of a pixel; the rest of
+    the image is asked where keypoints are all on one thing.
     """
-    rejected = ~result.solution.inlier
-    found = [
-        _agreed(config, camera, reference, match, pixel, share, seed)
-        for pixel, share in (
-            ((result.landmarks.pixel - result.flow)[rejected], float(rejected.mean())),
-            (outliers.pixel, outliers.share),
-        )
-    ]
+    found = [_agreed(config, camera, matches, each, seed) for each in outliers]
     return max((each for each in found if each is not None), key=lambda each: each.support, default=None)
 
 
 def _agreed(
-    config: Config, camera: StereoCamera, reference: Match, match: Match, pixel: Float64, share: float, seed: Float64
+    config: Config, camera: StereoCamera, matches: tuple[Match, Match], outliers: Outliers, seed: Float64
 ) -> SecondMotion | None:
-    """The motion that most of the (N, 2) pixels agree on, which are a `share` of all."""
+    """The motion that most of the outliers agree on."""
+    pixel = outliers.pixel
     if len(pixel) < config.pose.min_points:
         return None
-    points = look_up(pixel, reference, match)
+    points = look_up(pixel, *matches)
     nearest = np.minimum(points.disparity, points.matched_disparity) - camera.disparity_offset
     points = points.subset(nearest > config.keypoints.min_disparity)
     if len(points.pixel) < config.pose.min_points:
@@ -87,4 +80,4 @@ def _agreed(
     agree = int(np.sum((solution.residual**2).sum(axis=1) <= REJECT_CHI2_3))
     if agree < max(config.pose.min_points, _MAJORITY * len(pixel)):
         return None
-    return SecondMotion(solution.motion, share * agree / len(pixel))
+    return SecondMotion(solution.motion, outliers.share * agree / len(pixel))

@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from macvo_ros.evaluation import theme
 from macvo_ros.evaluation.theme import to_svg
+from macvo_ros.matching.full_size import at_full_size
 from macvo_ros.odometry.estimate import Estimate
 
 WIDTH = 560  # pixels of a picture on the page
@@ -41,15 +42,16 @@ def frame_pictures(estimate: Estimate) -> list[tuple[str, str]]:
         )
     if estimate.match is not None:
         camera = estimate.frame.camera
-        disparity = estimate.match.disparity.detach().cpu().numpy().astype(np.float64) - camera.disparity_offset
+        match = at_full_size(estimate.match, camera)
+        disparity = match.disparity.detach().cpu().numpy().astype(np.float64) - camera.disparity_offset
         depth = np.where(disparity > 0.1, camera.fx * camera.baseline / np.maximum(disparity, 0.1), np.nan)
         pictures.append((heat_map(depth, "depth [m]", "turbo_r"), "Depth from the disparity of this frame."))
-        sigma = np.sqrt(estimate.match.disparity_var.detach().cpu().numpy().astype(np.float64))
+        sigma = np.sqrt(match.disparity_var.detach().cpu().numpy().astype(np.float64))
         pictures.append(
             (heat_map(sigma, "sigma of the disparity [px]", "viridis"), "How far the disparity may be off.")
         )
-        if estimate.match.flow_var is not None:
-            flow = np.sqrt(estimate.match.flow_var.detach().cpu().numpy().astype(np.float64).mean(axis=0))
+        if match.flow_var is not None:
+            flow = np.sqrt(match.flow_var.detach().cpu().numpy().astype(np.float64).mean(axis=0))
             pictures.append(
                 (
                     heat_map(flow, "sigma of the flow [px]", "viridis"),

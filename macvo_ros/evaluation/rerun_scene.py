@@ -32,6 +32,7 @@ import rerun.blueprint as rrb
 from macvo_ros.evaluation.metrics import anchored
 from macvo_ros.geometry.se3 import quaternion
 from macvo_ros.images.frame import Image
+from macvo_ros.matching.full_size import at_full_size
 from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.status import Status
@@ -126,9 +127,9 @@ class RerunScene:
         self._log(f"{_WORLD}/here", _ellipsoids(position[None], covariance[None], colour))
 
     def _show_maps(self, estimate: Estimate) -> None:
-        match = estimate.match
-        if match is None:
+        if estimate.match is None:
             return
+        match = at_full_size(estimate.match, estimate.frame.camera)
         variances = {"sigma/disparity": match.disparity_var}
         if match.flow_var is not None:
             variances["sigma/flow"] = match.flow_var.mean(dim=0)

@@ -17,7 +17,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
+import cv2
 import numpy as np
 import numpy.typing as npt
 
@@ -25,6 +27,7 @@ from macvo_ros.errors import ImageError
 from macvo_ros.geometry.camera import StereoCamera
 
 Image = npt.NDArray[np.uint8]
+Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +36,14 @@ class StereoFrame:
 
     left, right: (H, W) grey or (H, W, 3) RGB, uint8.
     stamp: nanoseconds.
+    reduced_from: the frame that this one is a smaller copy of (`work_size.py`), if any.
     """
 
     left: Image
     right: Image
     stamp: int
     camera: StereoCamera
+    reduced_from: StereoFrame | None = None
 
     def __post_init__(self) -> None:
         for name, image in (("left", self.left), ("right", self.right)):
@@ -51,3 +56,28 @@ class StereoFrame:
                     f"{name} image is {image.shape[1]}x{image.shape[0]} but the calibration is for "
                     f"{self.camera.width}x{self.camera.height}; use the calibration of these images"
                 )
+
+    @property
+    def full(self) -> StereoFrame:
+        """The frame as the camera took it."""
+        return self if self.reduced_from is None else self.reduced_from
+
+    @cached_property
+    def grey(self) -> tuple[Image, Image]:
+        """(H, W) left and right, grey; converted once."""
+        left, right = (i if i.ndim == 2 else cv2.cvtColor(i, cv2.COLOR_RGB2GRAY) for i in (self.left, self.right))
+        return np.asarray(left), np.asarray(right)
+
+    @property
+    def reduction(self) -> Float64:
+        """(2,) pixels of the full image per pixel of this one, along u and v."""
+        full = self.full.camera
+        return np.array([full.width / self.camera.width, full.height / self.camera.height])
+
+    def to_full(self, pixel: Float64) -> Float64:
+        """(N, 2) pixels of this image in the full one; image edges are image edges in both."""
+        return pixel if self.reduced_from is None else (pixel + 0.5) * self.reduction - 0.5
+
+    def from_full(self, pixel: Float64) -> Float64:
+        """(N, 2) pixels of the full image in this one."""
+        return pixel if self.reduced_from is None else (pixel + 0.5) / self.reduction - 0.5

@@ -27,7 +27,7 @@ import torch
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import inverse
 from macvo_ros.images.frame import Image, StereoFrame
-from macvo_ros.matching.epipolar_error import epipolar_variance, unconfirmed_share
+from macvo_ros.matching.epipolar_error import RowCheck, check_rows
 from macvo_ros.matching.flow_search import FlowSearch
 from macvo_ros.matching.match_variance import Evidence, VarianceCoefficients, match_evidence
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction
@@ -63,38 +63,35 @@ class ClassicMatcher:
     disparity_correlation = ErrorCorrelation(share=0.67, length=10)
     flow_correlation = ErrorCorrelation(share=0.62, length=11)
 
-    def __init__(self, config: ClassicConfig, min_depth: float = 0.0) -> None:
-        """min_depth: metres, nothing is nearer (`stereo.min_depth`)."""
+    def __init__(self, config: ClassicConfig, min_depth: float = 0.0, work_pixels: int = 0) -> None:
+        """min_depth: metres, nothing is nearer (`stereo.min_depth`); work_pixels: see `Matcher`."""
+        self.work_pixels = work_pixels
         self._min_depth = min_depth
         self.device = torch.device("cpu")
         self.uses_prediction = config.seeded
         self._config = config
         self._search = FlowSearch(lambda: cv2.DISOpticalFlow.create(_PRESETS[config.preset]))
-        self._grey: dict[int, tuple[StereoFrame, Image, Image]] = {}
 
     def reset(self) -> None:
-        """Forget the grey images of earlier frames."""
-        self._grey.clear()
+        """See `Matcher.reset`: nothing is kept."""
 
     def begin(self, current: StereoFrame) -> None:
         """See `Matcher.begin`: nothing starts before it is asked for."""
 
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """See `Matcher.match`. The prediction seeds the temporal flow where `classic.seeded` is on."""
-        self._forget_all_but(reference, current)
-        left, right = self.greys(current)
-        disparity, evidence, (epipolar_var, unconfirmed) = self.match_stereo(left, right, current.camera)
+        left, right = current.grey
+        disparity, evidence, row_check = self.match_stereo(left, right, current.camera)
         disparity_var = np.ascontiguousarray(evidence.variance(STEREO_VARIANCE)[..., 0])
         stereo = Match(
             torch.from_numpy(disparity),
             torch.from_numpy(disparity_var),
-            epipolar_var=epipolar_var,
-            unconfirmed=unconfirmed,
+            row_check=lambda: row_check,
         )
         if reference is None:
             return stereo
 
-        earlier, _ = self.greys(reference)
+        earlier, _ = reference.grey
         seed = back_seed = None
         if prediction is not None and self._config.seeded:
             seed = rigid_flow(current.camera, prediction.disparity.numpy(), prediction.motion)
@@ -116,8 +113,8 @@ class ClassicMatcher:
         Keypoints whose patches do not look alike are left out: a dense match follows its seed even into noise.
         """
         assert match.flow is not None
-        earlier, earlier_right = self.greys(reference)
-        left, right = self.greys(current)
+        earlier, earlier_right = reference.full.grey
+        left, right = current.full.grey
         dense = np.ascontiguousarray(match.flow.numpy().transpose(1, 2, 0))
         flow = refine_matches(earlier, left, dense, points.pixel, axes=2)
         matched = points.pixel + flow.displacement
@@ -138,9 +135,7 @@ class ClassicMatcher:
             matched_disparity_var=REFINED_STEREO_VARIANCE.variance(points.matched_disparity_var[:, None], after)[:, 0],
         ).subset(alike)
 
-    def match_stereo(
-        self, left: Image, right: Image, camera: StereoCamera
-    ) -> tuple[Float32, Evidence, tuple[float, float]]:
+    def match_stereo(self, left: Image, right: Image, camera: StereoCamera) -> tuple[Float32, Evidence, RowCheck]:
         """(H, W) disparity of grey images, what speaks against it, and how far it leaves its rows (`Match`).
 
         Searched at half the size; refinement at the keypoints makes up for it.
@@ -158,25 +153,9 @@ class ClassicMatcher:
             for half in (there.disparity, np.ascontiguousarray(mirrored.disparity[:, ::-1]))
         )
         evidence = match_evidence(left, right, _along_rows(-disparity), _along_rows(back))
-        rows = 4 * epipolar_variance(small[0], small[1], there), unconfirmed_share(small[0], there)
-        return disparity, evidence, rows
-
-    def greys(self, frame: StereoFrame) -> tuple[Image, Image]:
-        """Grey (left, right) of a frame, kept while it is the reference or the current one."""
-        entry = self._grey.get(id(frame))
-        if entry is None:
-            entry = self._grey[id(frame)] = (frame, _grey(frame.left), _grey(frame.right))
-        return entry[1], entry[2]
-
-    def _forget_all_but(self, *frames: StereoFrame | None) -> None:
-        keep = {id(frame) for frame in frames if frame is not None}
-        self._grey = {key: entry for key, entry in self._grey.items() if key in keep}
+        return disparity, evidence, check_rows(small[0], small[1], there, scale)
 
 
 def _along_rows(displacement: Float32) -> Float32:
     """(H, W, 2) flow of an (H, W) displacement along rows."""
     return np.stack((displacement, np.zeros_like(displacement)), axis=-1)
-
-
-def _grey(image: Image) -> Image:
-    return image if image.ndim == 2 else np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))

@@ -22,6 +22,8 @@ itself (`flowformer`) has that part and its variance at every pixel.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -55,15 +57,37 @@ _EVEN = 0.05
 """Pixels: cells whose median is more certain than this count alike."""
 
 
-def epipolar_variance(left: Image, right: Image, match: RowMatch) -> float:
-    """Mean square of the smooth part of the vertical component of stereo matches, pixels^2; 0 where nothing is certain.
+@dataclass(frozen=True)
+class RowCheck:
+    """How well stereo matches keep to their rows.
+
+    epipolar_var: mean square of the smooth part of their vertical component, pixels^2; 0 where nothing is certain.
+    unconfirmed: the part (0 to 1) of the image's corners whose match along the row is not confirmed, 0 where there are
+    none: about as much as the right camera does not see; nearly all where the right image is not one of the same scene.
+    """
+
+    epipolar_var: float = 0.0
+    unconfirmed: float = 0.0
+
+
+def check_rows(left: Image, right: Image, match: RowMatch, scale: float = 1.0) -> RowCheck:
+    """Check the stereo match of two grey images; scale: pixels of the unit wanted per pixel of these images."""
+    corner = _corners(left)
+    if not len(corner):
+        return RowCheck()
+    confirmed = match.confirmed[corner[:, 1], corner[:, 0]]
+    pixel, vertical = vertical_parts(left, right, match, corner[confirmed])
+    variance = scale**2 * _smooth_variance(pixel, vertical, left.shape)
+    return RowCheck(variance, float(np.mean(~confirmed)))
+
+
+def _smooth_variance(pixel: npt.NDArray[np.int64], vertical: Float32, shape: tuple[int, ...]) -> float:
+    """Mean square of the smooth part of (N,) vertical components at (N, 2) pixels of an image of that shape, pixels^2.
 
     The smooth part is the median over the corners of each cell of a coarse grid. Cells count by the certainty of their
     median, which follows from the spread of the corners, and what that spread itself adds to the square is taken off.
-    left, right, match: at the size that was searched, whose pixels are the unit.
     """
-    pixel, vertical = vertical_parts(left, right, match)
-    sizes = np.array(left.shape)
+    sizes = np.array(shape)
     row, column = np.minimum(pixel[:, ::-1] * _CELLS // sizes, np.array(_CELLS) - 1).T
     cell = row * _CELLS[1] + column
     squares, weights = [], []
@@ -78,15 +102,6 @@ def epipolar_variance(left: Image, right: Image, match: RowMatch) -> float:
     return max(float(np.average(squares, weights=weights)), 0.0) if squares else 0.0
 
 
-def unconfirmed_share(left: Image, match: RowMatch) -> float:
-    """The part (0 to 1) of the image's corners whose match along the row is not confirmed; 0 where there are none.
-
-    About as much as the right camera does not see; nearly all where the right image is not one of the same scene.
-    """
-    pixel = _corners(left, np.ones_like(match.confirmed))
-    return float(np.mean(~match.confirmed[pixel[:, 1], pixel[:, 0]])) if len(pixel) else 0.0
-
-
 def dense_epipolar_variance(vertical: Float32, variance: Float32) -> float:
     """The same of a dense match; vertical, variance: (H, W) its vertical component, pixels, and that one's variance."""
     vertical, variance = vertical[::_STRIDE, ::_STRIDE], variance[::_STRIDE, ::_STRIDE]
@@ -99,9 +114,10 @@ def dense_epipolar_variance(vertical: Float32, variance: Float32) -> float:
     return float(np.mean(squares)) if squares else 0.0
 
 
-def vertical_parts(left: Image, right: Image, match: RowMatch) -> tuple[npt.NDArray[np.int64], Float32]:
-    """(N, 2) pixels of corners that are matched for certain, and (N,) by how much that is below the row, pixels."""
-    pixel = _corners(left, match.confirmed)
+def vertical_parts(
+    left: Image, right: Image, match: RowMatch, pixel: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], Float32]:
+    """Those of (M, 2) corners that are matched for certain, and (N,) by how much that is below the row, pixels."""
     if not len(pixel):
         return pixel, np.empty(0, np.float32)
     start = pixel.astype(np.float32)
@@ -123,10 +139,9 @@ def _tracked(source: Image, target: Image, start: Float32, guess: Float32) -> tu
     return np.asarray(found, np.float32), status.ravel() == 1
 
 
-def _corners(image: Image, where: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """(N, 2) the best corner of each square of the image that has one where (H, W) it may be."""
+def _corners(image: Image) -> npt.NDArray[np.int64]:
+    """(N, 2) the best corner of each square of the image that has one."""
     quality = cv2.cornerMinEigenVal(image, 5, ksize=3) * np.float32(_TENSOR)
-    quality[~where] = 0.0
     margin = _WINDOW[0] // 2
     rows, columns = (size // _SPACING for size in (quality.shape[0] - 2 * margin, quality.shape[1] - 2 * margin))
     if rows < 1 or columns < 1:

@@ -25,12 +25,12 @@ the road before a car, is lost again on the way to the finer ones: off by 3 to 1
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 
 import cv2
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.geometry.pixel_grid import pixel_grid
 from macvo_ros.images.frame import Image
 
 Float32 = npt.NDArray[np.float32]
@@ -56,10 +56,3 @@ class FlowSearch:
         rest = np.asarray(self._search.calc(source, warped, None), dtype=np.float32)
         there = cv2.remap(predicted, pixel + rest, None, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         return np.asarray(rest + there, dtype=np.float32)
-
-
-@lru_cache(maxsize=8)
-def pixel_grid(height: int, width: int) -> Float32:
-    """(H, W, 2) pixel coordinates (u, v)."""
-    u, v = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
-    return np.stack((u, v), axis=-1)

@@ -30,7 +30,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.matching.flow_search import pixel_grid
+from macvo_ros.geometry.pixel_grid import pixel_grid
 
 Float32 = npt.NDArray[np.float32]
 Grey = npt.NDArray[np.uint8]

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Protocol
@@ -27,22 +28,20 @@ import torch
 from macvo_ros.errors import ConfigError
 from macvo_ros.geometry.interpolation import bilinear
 from macvo_ros.images.frame import StereoFrame
+from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
 
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """Dense matches of a frame, float32, on the matcher's device.
+    """Dense matches of a frame, float32, on the matcher's device; pixels are those of the frame that was matched.
 
     disparity: (H, W) pixels, positive: left pixel (u, v) is right pixel (u - disparity, v).
     disparity_var: (H, W) pixels^2.
     flow: (2, H, W) pixels (u, v): reference left pixel x is current left pixel x + flow; None without a reference.
     flow_var: (2, H, W) pixels^2, per axis.
-    epipolar_var: pixels^2, how far the stereo match leaves its row on average (`epipolar_error.py`):
-    what the calibration is off by; 0 where the matcher cannot tell.
-    unconfirmed: the part (0 to 1) of the image's corners whose stereo match is not confirmed by the match back; 0 where
-    the matcher cannot tell.
+    row_check: returns how well the stereo match keeps to its rows, once that is known: it may still be worked on.
     keypoint_disparity_var, keypoint_flow_var: (H/s, W/s) and (2, H/s, W/s) pixels^2, on every s-th pixel: what the
     variances of keypoints will be once they are refined. They are chosen by it, or by the dense ones where it is None.
     """
@@ -51,8 +50,7 @@ class Match:
     disparity_var: torch.Tensor
     flow: torch.Tensor | None = None
     flow_var: torch.Tensor | None = None
-    epipolar_var: float = 0.0
-    unconfirmed: float = 0.0
+    row_check: Callable[[], RowCheck] = RowCheck
     keypoint_disparity_var: torch.Tensor | None = None
     keypoint_flow_var: torch.Tensor | None = None
 
@@ -91,6 +89,21 @@ class PointMatches:
         """The keypoints where (N,) `keep` is true."""
         return PointMatches(*(getattr(self, item.name)[keep] for item in fields(self)))
 
+    def in_full_image(self, frame: StereoFrame) -> PointMatches:
+        """The same in pixels of the full image that a frame was reduced from."""
+        if frame.reduced_from is None:
+            return self
+        scale = frame.reduction
+        return PointMatches(
+            frame.to_full(self.pixel),
+            self.disparity * scale[0],
+            self.disparity_var * scale[0] ** 2,
+            self.flow * scale,
+            self.flow_var * scale**2,
+            self.matched_disparity * scale[0],
+            self.matched_disparity_var * scale[0] ** 2,
+        )
+
 
 class Matcher(Protocol):
     """Turns images into dense matches with variances.
@@ -102,6 +115,8 @@ class Matcher(Protocol):
     name: str
     """By which the figures of sound frames are looked up (`doubt/sound_frames.json`), where they were measured."""
     device: torch.device
+    work_pixels: int
+    """Pixels that frames are reduced to before they are matched (`images/work_size.py`); 0: none are."""
     uses_prediction: bool
     """Whether the result depends on the predicted motion (then it cannot be computed ahead of it)."""
     disparity_correlation: ErrorCorrelation
@@ -119,7 +134,10 @@ class Matcher(Protocol):
     def refine(
         self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
     ) -> PointMatches:
-        """Improve the matches at keypoints, leave out those that prove wrong; nothing to add: return `points`."""
+        """Improve the matches at keypoints, leave out those that prove wrong; nothing to add: return `points`.
+
+        points, and what is returned: in pixels of the full images (`StereoFrame.full`), which are read here.
+        """
         ...
 
     def reset(self) -> None:
@@ -148,13 +166,13 @@ def make_matcher(config: Config) -> Matcher:
     if name == "classic":
         from macvo_ros.matching.classic import ClassicMatcher
 
-        return ClassicMatcher(config.classic, config.stereo.min_depth)
+        return ClassicMatcher(config.classic, config.stereo.min_depth, config.matching.work_pixels)
     if name == "lite":
         from macvo_ros.matching.lite.matcher import LiteMatcher
         from macvo_ros.matching.lite.network import WEIGHTS, load_network
 
         network = load_network(Path(config.lite.weights) if config.lite.weights else WEIGHTS)
-        return LiteMatcher(network, config.stereo.min_depth)
+        return LiteMatcher(network, config.stereo.min_depth, config.matching.work_pixels)
     if name == "flowformer":
         from macvo_ros.matching.flowformer.choice import make_flowformer
 

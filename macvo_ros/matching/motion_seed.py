@@ -32,6 +32,7 @@ from macvo_ros.geometry.camera import StereoCamera, rays
 from macvo_ros.geometry.interpolation import bilinear
 from macvo_ros.geometry.se3 import inverse, transform
 from macvo_ros.images.frame import Image, StereoFrame
+from macvo_ros.images.work_size import shrunk
 from macvo_ros.matching.matcher import Match
 
 Float32 = npt.NDArray[np.float32]
@@ -77,7 +78,7 @@ def feature_motion(reference: StereoFrame, match: Match, current: StereoFrame) -
     shrink = _shrink(reference.camera)
     sift = cv2.SIFT.create(nfeatures=_FEATURES, contrastThreshold=_CONTRAST)
     (pixel, descriptors), (target, target_descriptors) = (
-        _features(sift, _small(frame.left, shrink), shrink) for frame in (reference, current)
+        _features(sift, shrunk(frame.grey[0], shrink), shrink) for frame in (reference, current)
     )
     if len(pixel) < _MIN_INLIERS or len(target) < _MIN_INLIERS:
         return None
@@ -96,7 +97,7 @@ def _tracked(
 ) -> tuple[Float64, Float64, Float64] | None:
     """(N, 3) points of the reference, metres, and (N, 2) pixels of the current image: as predicted, and as tracked."""
     camera, shrink = reference.camera, _shrink(reference.camera)
-    before, after = (_small(frame.left, shrink) for frame in (reference, current))
+    before, after = (shrunk(frame.grey[0], shrink) for frame in (reference, current))
     corners = cv2.goodFeaturesToTrack(before, _CORNERS, _QUALITY, _SPACING)
     if corners is None:
         return None
@@ -131,13 +132,6 @@ def _tracked(
 
 def _shrink(camera: StereoCamera) -> int:
     return max(1, -(-camera.width // _WIDTH))
-
-
-def _small(image: Image, shrink: int) -> Image:
-    grey = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-    size = grey.shape[1] // shrink, grey.shape[0] // shrink
-    whole = grey[: size[1] * shrink, : size[0] * shrink]
-    return np.asarray(cv2.resize(whole, size, interpolation=cv2.INTER_AREA))
 
 
 def _points(camera: StereoCamera, match: Match, pixel: Float64) -> tuple[Float64, npt.NDArray[np.bool_]]:

@@ -14,11 +14,11 @@
 
 """Sub-pixel refinement of matches at keypoints: Gauss-Newton on a patch, with gain and offset of brightness.
 
-The patch of the source image is compared with the target image warped by the *plane* through the dense match around
-the keypoint, plus one common shift. Slant and perspective inside the patch therefore do not bias the shift, and neither
-does the noise of the dense match: on rendered scenes errors are half of those with the dense match itself as the warp.
-Unknowns: shift (u, v; only u for stereo), gain and offset. Vectorised over all keypoints; gradients are those of the
-source patch (inverse compositional), so the normal matrices are inverted once.
+The patch of the source image is compared with the target image warped by a *plane*: an affine map that starts as the
+plane through the dense match around the keypoint. Slant and perspective inside the patch therefore do not bias the
+shift, and neither does the noise of the dense match. Unknowns: shift (u, v; only u for stereo), the plane's slopes,
+gain and offset. Vectorised over all keypoints; gradients are those of the source patch (inverse compositional), so the
+normal matrices are inverted once.
 """
 
 from __future__ import annotations
@@ -39,13 +39,17 @@ Grey = npt.NDArray[np.uint8]
 
 _ITERATIONS = 3
 _MAX_SHIFT = 1.0
-"""A refinement further than this from the dense match is not one, pixels."""
+"""A refinement further than this from the dense match is not one, pixels of what was matched."""
 _CONVERGED = 0.02
 """A step below this is the last one of a keypoint, pixels."""
 _READ_NOISE = 1.0
+_NOISE = 2.0
+"""Ordinary residual of a patch, grey levels, against which the certainty of the slopes is weighed."""
 _RIDGE = 1.0
+_SLOPE = 0.05
+"""By how much slopes of the dense match may be off (1 sigma), pixels per pixel; errors are alike from 0.02 to 0.15."""
 _PLANE = (18, 6)
-"""Radius and stride of the samples that the plane through the dense match is fitted to, pixels."""
+"""Radius and stride of the samples that the plane through the dense match is fitted to, pixels of what was matched."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +101,9 @@ def refine_matches(
     radius: int = 7,
     stride: int = 1,
 ) -> Refinement:
-    """Refine matches from `source` to `target` around the (H, W, axes) dense match at (N, 2) source pixels.
+    """Refine matches from `source` to `target` around the (h, w, axes) dense match at (N, 2) source pixels.
 
+    dense: of the images, or of smaller copies of them, in pixels of what was matched.
     axes: 2 for flow; 1 for stereo, where dense is the horizontal displacement (minus the disparity).
     radius: of the patch, pixels, a multiple of stride; stride: between its samples (smooth the images above 1).
     The patch is that of the nearest whole pixel whose patch lies in the image; the plane leads from there to the
@@ -109,40 +114,49 @@ def refine_matches(
     margin = radius + 1
     whole = np.clip(np.rint(pixel).astype(np.int64), margin, np.array(source.shape[::-1]) - 1 - margin)
     template, gradients = _template(source, whole, radius, stride)
-    basis = np.empty((len(pixel), axes + 2, template.shape[1]), np.float32)
+    lever = (offsets / radius).T
+    moving, count = 3 * axes, len(pixel)  # shift and two slopes of each axis, then gain and offset
+    basis = np.empty((count, moving + 2, template.shape[1]), np.float32)
     basis[:, :axes] = gradients[:, :axes]
-    basis[:, axes] = template - (template @ window)[:, None]
-    basis[:, axes + 1] = 1.0
+    for axis in range(axes):
+        np.multiply(gradients[:, axis, None], lever, out=basis[:, axes + 2 * axis : axes + 2 * axis + 2])
+    basis[:, moving] = template - (template @ window)[:, None]
+    basis[:, moving + 1] = 1.0
     weighted = basis * window
     normal = weighted @ basis.transpose(0, 2, 1)
-    ridge = np.array([_RIDGE / len(offsets)] * axes + [1e-3, 0.0], np.float32)
+    samples = float(window.sum() ** 2 / (window**2).sum())  # effective number of them
+    steady = _NOISE**2 / samples / (_SLOPE * radius) ** 2
+    ridge = np.array([_RIDGE / len(offsets)] * axes + [steady] * 2 * axes + [1e-3, 0.0], np.float32)
     solver = np.linalg.inv(normal.astype(np.float64) + np.diag(ridge)).astype(np.float32)
     project = solver @ weighted
 
-    start, slope, bend = _plane(dense, whole)
+    reduction = np.array(source.shape[::-1]) / np.array(dense.shape[1::-1])
+    largest = np.float32(_MAX_SHIFT * reduction.max())
+    start, slope, bend = _plane(dense, whole, reduction)
     positions = [whole[:, axis, None].astype(np.float32) + offsets[:, axis] for axis in range(2)]  # in the target
     for axis in range(axes):
         positions[axis] += start[:, axis, None] + slope[:, axis] @ offsets.T
     values = np.ascontiguousarray(target, dtype=np.float32)
-    shift = np.zeros((len(pixel), 2), np.float32)
-    error, solution = np.zeros_like(template), np.zeros((len(pixel), axes + 2), np.float32)
-    active = np.arange(len(pixel))
+    error, solution = np.zeros_like(template), np.zeros((count, moving + 2), np.float32)
+    shift, turn = np.zeros((count, axes), np.float32), np.zeros((count, axes, 2), np.float32)
+    active = np.arange(count)
     for _ in range(_ITERATIONS):
-        moved = [positions[axis][active] + shift[active, axis, None] for axis in range(2)]
+        moved = [position[active] for position in positions]
+        for axis in range(axes):
+            moved[axis] += shift[active, axis, None] + turn[active, axis] @ lever
         error[active] = _read(values, *moved) - template[active]
         solution[active] = (project[active] @ error[active][..., None])[..., 0]
-        step = np.clip(solution[active, :axes], -0.5, 0.5)
-        shift[active, :axes] -= step
-        active = active[np.abs(step).max(axis=1) >= _CONVERGED]
+        step = np.clip(solution[active, :moving], -largest / 2, largest / 2)
+        shift[active] -= step[:, :axes]
+        turn[active] -= step[:, axes:].reshape(-1, axes, 2)
+        active = active[np.abs(step[:, :axes]).max(axis=1) >= _CONVERGED]
         if not len(active):
             break
-    shift = shift[:, :axes]
     residual = error - (solution[:, None, :] @ basis)[:, 0]
     noise2 = (residual**2) @ window + np.float32(_READ_NOISE**2)
-    # Effective number of samples of the weighted patch.
-    samples = float(window.sum() ** 2 / (window**2).sum())
     diagonal = np.diagonal(solver, axis1=1, axis2=2)[:, :axes]
-    ok = (np.abs(shift).max(axis=1) <= _MAX_SHIFT) & np.isfinite(shift).all(axis=1)
+    ok = (np.abs(shift).max(axis=1) <= largest) & np.isfinite(shift).all(axis=1)
+    slope += np.where(ok[:, None, None], turn / np.float32(radius), np.float32(0))
     at_pixel = start + (slope @ (pixel - whole)[:, :, None])[:, :, 0]
     return Refinement(
         displacement=np.where(ok[:, None], shift, 0.0) + at_pixel,
@@ -153,11 +167,14 @@ def refine_matches(
     )
 
 
-def _plane(dense: Float32, whole: Whole) -> tuple[Float32, Float32, Float64]:
+def _plane(dense: Float32, pixel: Whole, reduction: Float64) -> tuple[Float32, Float32, Float64]:
     """Values (N, A) of an (H, W, A) map at (N, 2) pixels, its slopes (N, A, 2) along u and v around, and bend (N,).
 
     Weighted least squares over a symmetric window, where offset and slopes do not mix; the value is the map's own.
+    reduction: (2,) pixels of the image per pixel of the map; pixels, and what is returned, are those of the image.
     """
+    at = (pixel + 0.5) / reduction - 0.5
+    whole = np.rint(at).astype(np.int64)
     offsets, window = _patch(*_PLANE)
     height, width, axes = dense.shape
     side = np.arange(-_PLANE[0], _PLANE[0] + 1, _PLANE[1])
@@ -171,7 +188,12 @@ def _plane(dense: Float32, whole: Whole) -> tuple[Float32, Float32, Float64]:
         for around, along in zip(values, slope.swapaxes(0, 1), strict=True)
     ]
     bend = np.sqrt(sum((each * each) @ window for each in departure), dtype=np.float64)
-    return np.stack([around[:, middle] for around in values], axis=1), slope, bend
+    value = np.stack([around[:, middle] for around in values], axis=1)
+    if (reduction == 1.0).all():
+        return value, slope, bend
+    value += (slope @ (at - whole).astype(np.float32)[:, :, None])[:, :, 0]
+    scale = reduction.astype(np.float32)
+    return value * scale[:axes], slope * (scale[:axes, None] / scale), bend * float(reduction.mean())
 
 
 def _likeness(a: Float32, b: Float32, window: Float32) -> Float64:

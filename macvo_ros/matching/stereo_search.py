@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.pixel_grid import pixel_grid
 from macvo_ros.images.frame import Image
 
 Float32 = npt.NDArray[np.float32]
@@ -129,12 +130,13 @@ def _filled(disparity: Float32) -> Float32:
     known = np.isfinite(disparity)
     if not known.any():
         return np.zeros_like(disparity)
-    columns = np.arange(disparity.shape[1])
-    before = np.maximum.accumulate(np.where(known, columns, -1), axis=1)
-    after = np.minimum.accumulate(np.where(known, columns, disparity.shape[1])[:, ::-1], axis=1)[:, ::-1]
-    edge = np.pad(disparity, ((0, 0), (1, 1)), constant_values=np.inf)
-    rows = np.arange(disparity.shape[0])[:, None]
-    filled = np.minimum(edge[rows, before + 1], edge[rows, after + 1])
+    edge = cv2.copyMakeBorder(disparity, 0, 0, 1, 1, cv2.BORDER_CONSTANT, value=np.inf)
+    here = np.arange(edge.size, dtype=np.int32).reshape(edge.shape)
+    before, after = np.where(np.isfinite(edge), here, 0), np.where(np.isfinite(edge), here, edge.size)
+    before[:, 0], after[:, -1] = here[:, 0], here[:, -1]
+    before = np.maximum.accumulate(before.ravel()).reshape(edge.shape)[:, 1:-1]
+    after = np.minimum.accumulate(after.ravel()[::-1])[::-1].reshape(edge.shape)[:, 1:-1]
+    filled = np.minimum(edge.take(before), edge.take(after))
     empty = ~known.any(axis=1)
     if empty.any():
         nearest = np.flatnonzero(~empty)
@@ -144,8 +146,7 @@ def _filled(disparity: Float32) -> Float32:
 
 def _sub_pixel(left: Image, right: Image, disparity: Float32) -> Float32:
     """The same after Gauss-Newton steps on the brightness of a window, less its mean."""
-    rows, columns = left.shape
-    v, u = np.mgrid[:rows, :columns].astype(np.float32)
+    u, v = cv2.split(pixel_grid(*left.shape))
     gradient = cv2.Scharr(left, cv2.CV_32F, 1, 0, scale=1 / 32)
     normal = cv2.boxFilter(gradient * gradient, -1, _WINDOW) + np.float32(_RIDGE)
     source = left.astype(np.float32)

@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -100,19 +100,19 @@ def two_frame_motion(
     assert match.flow is not None
     assert match.flow_var is not None
     start = time.perf_counter()
-    camera = current.camera
+    camera = current.full.camera
     pixel = select_keypoints(
         reference_match.disparity,
         _first(reference_match.keypoint_disparity_var, reference_match.disparity_var),
         match.flow,
         _first(match.keypoint_flow_var, match.flow_var),
-        camera,
-        config.keypoints,
+        current.camera,
+        replace(config.keypoints, min_disparity=config.keypoints.min_disparity / current.reduction[0]),
         config.seed,
     ).astype(np.float64)
     if len(pixel) < config.pose.min_points:
         raise TooFewPoints(f"{len(pixel)} keypoints passed the filters, {config.pose.min_points} are needed")
-    points = look_up(pixel, reference_match, match)
+    points = look_up(pixel, reference_match, match).in_full_image(reference)
     selected = time.perf_counter()
 
     points = matcher.refine(reference, reference_match, current, match, points)
@@ -126,7 +126,13 @@ def two_frame_motion(
     matched = points.pixel + points.flow
     depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)[1]
     matched_depth, matched_var = depth_from_disparity(camera, points.matched_disparity, points.matched_disparity_var)
-    patch_var = patch_depth_variance(camera, match.disparity, matched, points.flow_var, config.covariance.patch)
+    patch_var = patch_depth_variance(
+        current.camera,
+        match.disparity,
+        current.from_full(matched),
+        points.flow_var / current.reduction**2,
+        config.covariance.patch,
+    )
     real = point_pairs(camera, points, patch_var)
     weighing = ablated(real.reference_cov, real.current_cov, config.covariance.model)
     pairs = PointPairs(real.reference, weighing[0], real.current, weighing[1])

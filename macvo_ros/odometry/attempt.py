@@ -28,6 +28,7 @@ from macvo_ros.doubt.posterior import ESTABLISHED, Doubt, doubt, doubtful
 from macvo_ros.doubt.reasons import doubt_reason, thin_evidence
 from macvo_ros.geometry.se3 import difference
 from macvo_ros.images.frame import StereoFrame
+from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.matching.matcher import Match, Matcher, Prediction
 from macvo_ros.matching.motion_seed import feature_motion, seed_motion
 from macvo_ros.motion.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
@@ -70,14 +71,13 @@ class Expectation:
     """What is thought of a frame beforehand.
 
     prior: the predicted motion. unknown: the same without trust in the last velocity. fault: probability that the last
-    frame was at fault. epipolar_var, unconfirmed: what is usual for these cameras (`Match`).
+    frame was at fault. rows: what is usual for these cameras.
     """
 
     prior: MotionPrior
     unknown: MotionPrior
     fault: float
-    epipolar_var: float
-    unconfirmed: float
+    rows: RowCheck
 
     def refuted_by(self, motion: Float64) -> bool:
         """Whether a (4, 4) motion is so far from the prediction that the prediction must be wrong."""
@@ -137,7 +137,7 @@ class FramePair:
             (self.reference_match, match),
             result,
             expected.prior.motion,
-            (expected.epipolar_var, expected.unconfirmed),
+            expected.rows,
         )
         held = doubt(config.doubt, matcher.name, checks, expected.fault)
         other = RelativeMotion(prior.motion, np.asarray(np.linalg.inv(prior.information), dtype=np.float64))

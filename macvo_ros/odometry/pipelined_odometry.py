@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from macvo_ros.errors import ConfigError
 from macvo_ros.images.frame import StereoFrame
+from macvo_ros.images.work_size import reduced
 from macvo_ros.matching.matcher import Match, Matcher, PointMatches, Prediction, make_matcher
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.stereo_odometry import StereoOdometry
@@ -40,6 +41,7 @@ class MatchAhead:
     def __init__(self, matcher: Matcher) -> None:
         self.name = matcher.name
         self.device = matcher.device
+        self.work_pixels = matcher.work_pixels
         self.uses_prediction = matcher.uses_prediction
         self.disparity_correlation = matcher.disparity_correlation
         self.flow_correlation = matcher.flow_correlation
@@ -119,6 +121,7 @@ class PipelinedOdometry:
 
     def track(self, frame: StereoFrame) -> Estimate | None:
         """Take a frame; returns the estimate of the frame before it (see `Estimate.frame`), None for the first."""
+        frame = reduced(frame, self._ahead.work_pixels)
         waiting, self._waiting = self._waiting, frame
         self._ahead.prepare(waiting, frame)
         return None if waiting is None else self._odometry.track(waiting)

@@ -29,6 +29,8 @@ import numpy.typing as npt
 
 from macvo_ros.images.blind_frames import find_trouble
 from macvo_ros.images.frame import StereoFrame
+from macvo_ros.images.work_size import reduced
+from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.matching.matcher import Match, Matcher, make_matcher
 from macvo_ros.motion.two_frame import TwoFrameResult
 from macvo_ros.odometry.attempt import Attempt, Expectation, FramePair
@@ -139,9 +141,10 @@ class StereoOdometry:
         Stamps must increase; what to do when they do not is the caller's to decide (`reset`, or leave the frame out).
         """
         started = time.perf_counter()
+        frame = reduced(frame, self.matcher.work_pixels)
         estimate = self._begin(frame) if self._now is None else self._track(frame, self._now)
         estimate.timings["total"] = time.perf_counter() - started
-        return estimate
+        return replace(estimate, frame=frame.full)
 
     def flush(self) -> Estimate | None:
         """Nothing waits here; `PipelinedOdometry` has a last frame to hand out."""
@@ -150,7 +153,7 @@ class StereoOdometry:
     def _begin(self, frame: StereoFrame) -> Estimate:
         """First frame: it becomes the reference, unless it shows nothing."""
         place = self._start
-        trouble = find_trouble(frame, None)
+        trouble = find_trouble(frame.full, None)
         if trouble is not None:
             return Estimate(frame, Status.LOST, place.pose, place.covariance, reason=trouble.reason)
         match = self.matcher.match(None, frame)
@@ -159,11 +162,11 @@ class StereoOdometry:
 
     def _track(self, frame: StereoFrame, now: _Track) -> Estimate:
         reference = now.reference
-        trouble = find_trouble(frame, now.last.frame)
+        trouble = find_trouble(frame.full, now.last.frame.full)
         stood = now.last.frame is not reference.frame and now.last.status is not Status.LOST
         if trouble is not None and not (trouble.frozen and stood):
             return self._coast(frame, now, trouble.reason)
-        if frame.camera != reference.frame.camera:
+        if frame.full.camera != reference.frame.full.camera:
             return self._restart(frame, now, "the calibration or image size changed")
         silence = (frame.stamp - now.tracked) * 1e-9
         if silence > self.config.reference.max_gap:
@@ -174,8 +177,7 @@ class StereoOdometry:
             self._velocity.prior(gap, self._velocity.staleness(reference.frame.stamp)),
             self._velocity.unknown(gap),
             now.fault,
-            now.cameras.rectification.epipolar_variance,
-            now.cameras.rectification.unconfirmed,
+            RowCheck(now.cameras.rectification.epipolar_variance, now.cameras.rectification.unconfirmed),
         )
         pair = FramePair(reference.frame, reference.match, frame)
         attempt = pair.track(self.config, self.matcher, now.cameras.field, expected)
@@ -190,7 +192,7 @@ class StereoOdometry:
         self.matcher.reset()
         match = self.matcher.match(None, frame)
         place = self._now.last.place
-        if frame.camera != now.reference.frame.camera:
+        if frame.full.camera != now.reference.frame.full.camera:
             # Another camera has another calibration: what the pose owes to the old one becomes random error.
             place = PoseWithCovariance(place.pose, place.total(now.cameras.constants))
             self._now = _starting(frame, match, place)
@@ -245,7 +247,8 @@ class StereoOdometry:
         place = extend(reference.place, in_base, cross, jacobian @ result.calibration, measured=True)
 
         if attempt.status is Status.TRACKING:
-            cameras.rectification.learn(attempt.match.epipolar_var, attempt.match.unconfirmed)
+            rows = attempt.match.row_check()
+            cameras.rectification.learn(rows.epipolar_var, rows.unconfirmed)
         cameras.rectification.learn_pattern(result.pattern)
         constant = result.calibration @ cameras.constants @ result.calibration.T
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
@@ -288,8 +291,9 @@ class StereoOdometry:
 def _starting(frame: StereoFrame, match: Match, place: PoseWithCovariance) -> _Track:
     """Tracking that begins at a frame, whose place is known."""
     reference = _Reference(frame, match, place)
-    cameras = _Cameras(CalibrationField.of(frame.camera), RectificationMonitor())
-    cameras.rectification.learn(match.epipolar_var, match.unconfirmed)
+    cameras = _Cameras(CalibrationField.of(frame.full.camera), RectificationMonitor(frame.reduction[1]))
+    rows = match.row_check()
+    cameras.rectification.learn(rows.epipolar_var, rows.unconfirmed)
     return _Track(reference, _at(reference, Status.TRACKING), cameras, frame.stamp)
 
 

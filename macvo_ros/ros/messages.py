@@ -27,6 +27,7 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Image, PointCloud2, PointField
 from std_msgs.msg import Header
 
+from macvo_ros.matching.full_size import at_full_size
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.message_fields import (
     CLOUD_DTYPE,
@@ -126,8 +127,9 @@ def depth_maps(estimate: Estimate) -> tuple[npt.NDArray[np.float32], npt.NDArray
     if estimate.match is None:
         return None
     camera = estimate.frame.camera
-    shift = estimate.match.disparity.cpu().numpy() - np.float32(camera.disparity_offset)
-    sigma = np.sqrt(estimate.match.disparity_var.cpu().numpy())
+    match = at_full_size(estimate.match, camera)
+    shift = match.disparity.cpu().numpy() - np.float32(camera.disparity_offset)
+    sigma = np.sqrt(match.disparity_var.cpu().numpy())
     with np.errstate(divide="ignore", invalid="ignore"):
         depth = np.where(shift > 0, np.float32(camera.fx * camera.baseline) / shift, np.float32(np.inf))
         depth_sigma = depth * depth / np.float32(camera.fx * camera.baseline) * sigma
@@ -138,7 +140,9 @@ def flow_sigma_map(estimate: Estimate) -> npt.NDArray[np.float32] | None:
     """Standard deviation of the flow, (H, W) float32 pixels: root of the mean of the variances of both axes."""
     if estimate.match is None or estimate.match.flow_var is None:
         return None
-    sigma: npt.NDArray[np.float32] = np.sqrt(estimate.match.flow_var.mean(dim=0).cpu().numpy()).astype(np.float32)
+    flow_var = at_full_size(estimate.match, estimate.frame.camera).flow_var
+    assert flow_var is not None
+    sigma: npt.NDArray[np.float32] = np.sqrt(flow_var.mean(dim=0).cpu().numpy()).astype(np.float32)
     return sigma
 
 

@@ -35,6 +35,19 @@ class StereoConfig:
 
 
 @dataclass(frozen=True)
+class MatchingConfig:
+    """At which size images are searched (`classic`, `lite`)."""
+
+    work_pixels: int = setting(
+        256000,
+        "Larger images are reduced to about this many pixels for the dense search and the checks; keypoints are "
+        "matched in the full images. 0: never reduced.",
+        low=0,
+        high=100_000_000,
+    )
+
+
+@dataclass(frozen=True)
 class ClassicConfig:
     """Settings of the `classic` matcher (OpenCV DIS flow)."""
 
@@ -88,7 +101,7 @@ class KeypointConfig:
     border: int = setting(16, "Margin of the image without keypoints, pixels.", low=0, high=512)
     min_disparity: float = setting(1.0, "Smallest usable disparity, pixels.", low=0.05, high=64.0)
     max_uncertainty: float = setting(
-        1.5, "Largest depth and flow uncertainty (sigma), in medians of the frame.", low=0.1, high=100.0, live=True
+        3.0, "Largest depth and flow uncertainty (sigma), in medians of the frame.", low=0.1, high=100.0, live=True
     )
 
 
@@ -177,6 +190,7 @@ class Config:
     )
     seed: int = setting(0, "Seed of everything random (the random selector).", low=0, high=2**31 - 1)
     stereo: StereoConfig = section(StereoConfig)
+    matching: MatchingConfig = section(MatchingConfig)
     classic: ClassicConfig = section(ClassicConfig)
     lite: LiteConfig = section(LiteConfig)
     flowformer: FlowFormerConfig = section(FlowFormerConfig)

@@ -31,13 +31,16 @@ _LEAST = 0.02
 class RectificationMonitor:
     """Running means of the epipolar error, of what only one camera sees, and of the residuals' regional pattern."""
 
-    def __init__(self) -> None:
+    def __init__(self, reduction: float = 1.0) -> None:
+        """reduction: pixels of the camera's image per pixel of the one that is matched (`images/work_size.py`)."""
+        self._reduction = reduction
         self._epipolar, self._unconfirmed, self._pattern = (RunningMean(_MEMORY) for _ in range(3))
 
     def learn(self, epipolar_var: float, unconfirmed: float) -> None:
-        """Take in how far the stereo match of a sound frame leaves its rows, pixels^2 (0: not known).
+        """Take in how far the stereo match of a sound frame leaves its rows.
 
-        unconfirmed: the part of its corners without a confirmed match.
+        epipolar_var: pixels^2 of the matched images, 0: not known. unconfirmed: the part of its corners without a
+        confirmed match.
         """
         if epipolar_var > 0:
             self._epipolar.add(epipolar_var)
@@ -49,7 +52,7 @@ class RectificationMonitor:
 
     @property
     def epipolar_variance(self) -> float:
-        """Of stereo matches about their rows, as usual for these cameras, pixels^2."""
+        """Of stereo matches about their rows, as usual for these cameras, pixels^2 of the matched images."""
         return self._epipolar.mean
 
     @property
@@ -59,5 +62,5 @@ class RectificationMonitor:
 
     @property
     def calibration_variance(self) -> float:
-        """Of the calibration's errors, pixels^2: that of rows, and what they do not show."""
-        return self._epipolar.mean + _LEAST**2 * max(1.0, self._pattern.mean)
+        """Of the calibration's errors, pixels^2 of the camera's image: that of rows, and what they do not show."""
+        return self._reduction**2 * self._epipolar.mean + _LEAST**2 * max(1.0, self._pattern.mean)

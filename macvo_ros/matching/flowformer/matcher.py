@@ -17,12 +17,13 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import torch
 
 from macvo_ros.errors import ConfigError
 from macvo_ros.images.frame import Image, StereoFrame
-from macvo_ros.matching.epipolar_error import dense_epipolar_variance
+from macvo_ros.matching.epipolar_error import RowCheck, dense_epipolar_variance
 from macvo_ros.matching.flowformer.network import Encoded, FlowFormerCov, crop
 from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow, resize_image
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction
@@ -51,10 +52,10 @@ def as_match(stereo: Flow, temporal: Flow | None) -> Match:
     """
     disparity, disparity_var = -stereo[0][0, 0], stereo[1][0, 0]
     vertical, vertical_var = (part[0, 1].float().cpu().numpy() for part in stereo)
-    epipolar_var = dense_epipolar_variance(vertical, vertical_var)
+    row_check = partial(RowCheck, dense_epipolar_variance(vertical, vertical_var))
     if temporal is None:
-        return Match(disparity, disparity_var, epipolar_var=epipolar_var)
-    return Match(disparity, disparity_var, temporal[0][0], temporal[1][0], epipolar_var)
+        return Match(disparity, disparity_var, row_check=row_check)
+    return Match(disparity, disparity_var, temporal[0][0], temporal[1][0], row_check)
 
 
 class FlowFormerMatcher:
@@ -64,6 +65,7 @@ class FlowFormerMatcher:
     On CUDA both pairs run as one batch, on a CPU one after the other (half the memory, same speed).
     """
 
+    work_pixels = 0  # `flowformer.width`, `.height` say what the network sees
     uses_prediction = False
     name = "flowformer"
     disparity_correlation = CORRELATION

@@ -71,6 +71,7 @@ def open_session(path: Path, provider: str) -> Any:
 class FlowFormerOnnxMatcher:
     """Runs an exported FlowFormerCov; images are resized to the size of a network exported with a fixed one."""
 
+    work_pixels = 0  # `flowformer.width`, `.height` say what the network sees
     uses_prediction = False
     name = "flowformer"
     disparity_correlation = CORRELATION

@@ -29,8 +29,8 @@ import numpy.typing as npt
 import torch
 
 from macvo_ros.geometry.camera import StereoCamera
-from macvo_ros.images.frame import Image, StereoFrame
-from macvo_ros.matching.epipolar_error import epipolar_variance, unconfirmed_share
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.matching.epipolar_error import check_rows
 from macvo_ros.matching.flow_search import FlowSearch
 from macvo_ros.matching.lite.features import (
     SCALE,
@@ -108,8 +108,9 @@ class LiteMatcher:
     flow_correlation = ErrorCorrelation(share=1.0, length=12)
     uses_prediction = True
 
-    def __init__(self, network: LiteNetwork | None = None, min_depth: float = 0.0) -> None:
-        """min_depth: metres, nothing is nearer (`stereo.min_depth`)."""
+    def __init__(self, network: LiteNetwork | None = None, min_depth: float = 0.0, work_pixels: int = 0) -> None:
+        """min_depth: metres, nothing is nearer (`stereo.min_depth`); work_pixels: see `Matcher`."""
+        self.work_pixels = work_pixels
         self.device = torch.device("cpu")
         self._min_depth = min_depth
         self._network = network or load_network()
@@ -179,13 +180,13 @@ class LiteMatcher:
         return PointMatches(
             pixel=points.pixel,
             disparity=-first.displacement[:, 0],
-            disparity_var=_refined_disparity_var(reference_match, points.pixel, points.disparity_var, first),
+            disparity_var=_refined_disparity_var(reference_match, reference, points.pixel, points.disparity_var, first),
             flow=flow.displacement,
             flow_var=refined_variance(
-                REFINED_FLOW_VARIANCE, tuple(match.refined_flow_var), points.pixel, points.flow_var, flow
+                REFINED_FLOW_VARIANCE, tuple(match.refined_flow_var), reference, points.pixel, points.flow_var, flow
             ),
             matched_disparity=-second.displacement[:, 0],
-            matched_disparity_var=_refined_disparity_var(match, matched, points.matched_disparity_var, second),
+            matched_disparity_var=_refined_disparity_var(match, current, matched, points.matched_disparity_var, second),
         ).subset(alike)
 
     def _match_stereo(self, side: _Side) -> LiteMatch:
@@ -199,8 +200,7 @@ class LiteMatcher:
             disparity=torch.from_numpy(-displacement),
             to_right=displacement[..., None],
             disparity_var=torch.from_numpy(_full_size(variance[0], camera.height, camera.width)),
-            epipolar_var=4 * epipolar_variance(side.left.small, side.right.small, found),
-            unconfirmed=unconfirmed_share(side.left.small, found),
+            row_check=self._thread.submit(check_rows, side.left.small, side.right.small, found, 2.0).result,
             keypoint_disparity_var=torch.from_numpy(_half_size(expected[0])),
             refined_disparity_var=torch.from_numpy(np.ascontiguousarray(variance[2])),
         )
@@ -243,7 +243,7 @@ class LiteMatcher:
     def _side(self, frame: StereoFrame) -> _Side:
         side = self._sides.get(id(frame))
         if side is None:
-            left, right = (ImageFeatures(_grey(image)) for image in (frame.left, frame.right))
+            left, right = (ImageFeatures(*images) for images in zip(frame.grey, frame.full.grey, strict=True))
             side = self._sides[id(frame)] = _Side(frame, left, right)
         return side
 
@@ -274,10 +274,12 @@ def full_flow(half_flow: Float32, height: int, width: int) -> Float32:
     return np.stack([_full_size(axis, height, width) for axis in cv2.split(half_flow * np.float32(2))])
 
 
-def _refined_disparity_var(match: LiteMatch, pixel: Float64, dense_var: Float64, refinement: Refinement) -> Float64:
+def _refined_disparity_var(
+    match: LiteMatch, frame: StereoFrame, pixel: Float64, dense_var: Float64, refinement: Refinement
+) -> Float64:
     assert match.refined_disparity_var is not None
     learned = (match.refined_disparity_var,)
-    return refined_variance(REFINED_STEREO_VARIANCE, learned, pixel, dense_var[:, None], refinement)[:, 0]
+    return refined_variance(REFINED_STEREO_VARIANCE, learned, frame, pixel, dense_var[:, None], refinement)[:, 0]
 
 
 def _keypoint_variance(variance: Float32, patch: Float32) -> Float32:
@@ -320,7 +322,3 @@ def _side_by_side() -> Iterator[None]:
     finally:
         torch.set_num_threads(count)
         sys.setswitchinterval(interval)
-
-
-def _grey(image: Image) -> Image:
-    return image if image.ndim == 2 else np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY))

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import torch
 
 from macvo_ros.geometry.interpolation import bilinear
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.lite.features import SCALE, ImageFeatures
 from macvo_ros.matching.patch_refinement import RefinedCoefficients, Refinement, refine_matches
 
@@ -61,14 +62,17 @@ def refine_smooth(
 def refined_variance(
     coefficients: RefinedCoefficients,
     learned: tuple[torch.Tensor, ...],
+    frame: StereoFrame,
     pixel: Float64,
     dense_var: Float64,
     refinement: Refinement,
 ) -> Float64:
-    """(N, A) variance of refined matches at (N, 2) pixels.
+    """(N, A) variance of refined matches at (N, 2) pixels of a frame's full image, in its pixels.
 
-    learned: A maps (h, w) on the network's grid, variance after refinement; dense_var: (N, A) before it.
+    learned: A maps (h, w) on the network's grid, variance after refinement; dense_var: (N, A) before it. In a reduced
+    image the errors of refined matches, in pixels of the full one, grow as the root of the reduction.
     """
-    at = (pixel - (SCALE - 1) / 2) / SCALE
-    variance = coefficients.variance(bilinear(learned, at).T, refinement)
+    at = (frame.from_full(pixel) - (SCALE - 1) / 2) / SCALE
+    learned_var = bilinear(learned, at).T * frame.reduction[: dense_var.shape[1]]
+    variance = coefficients.variance(learned_var, refinement)
     return np.where(refinement.ok[:, None], variance, dense_var)
