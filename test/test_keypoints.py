@@ -53,7 +53,7 @@ def test_same_input_same_keypoints():
 
 @pytest.mark.parametrize("selector", ["uncertainty", "random"])
 def test_every_keypoint_passes_the_filters(selector):
-    fields, config = maps(), KeypointConfig(selector=selector, border=20, min_disparity=6.0)
+    fields, config = maps(), KeypointConfig(selector=selector, border=20, min_disparity=6.0, max_uncertainty=1.5)
     u, v = select(fields, config).T
     flow_u, flow_v = fields["flow"].numpy()[:, v, u]
     for x, y in ((u, v), (u + flow_u, v + flow_v)):

@@ -24,6 +24,8 @@ a drone's: EuRoC MH_01, frames 180 and 186). The result only seeds the real esti
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +54,8 @@ _MIN_INLIERS, _MIN_SHARE = 20, 0.4
 """Features, and share of them, that must agree on a fitted motion."""
 _REPROJECTION = 3.0
 """Pixels of the image by which they may miss it."""
+_PLACES = 32
+"""Columns of the grid at which two motions are compared."""
 _FEATURES, _CONTRAST, _RATIO = 800, 0.02, 0.85
 """SIFT: how many, least contrast (below OpenCV's default: blurred images have little), best match over second best."""
 
@@ -76,10 +80,10 @@ def seed_motion(reference: StereoFrame, match: Match, current: StereoFrame, pred
 def feature_motion(reference: StereoFrame, match: Match, current: StereoFrame) -> Float64 | None:
     """(4, 4) pose of the current left camera in the reference one from SIFT features of the whole image, if any."""
     shrink = _shrink(reference.camera)
-    sift = cv2.SIFT.create(nfeatures=_FEATURES, contrastThreshold=_CONTRAST)
-    (pixel, descriptors), (target, target_descriptors) = (
-        _features(sift, shrunk(frame.grey[0], shrink), shrink) for frame in (reference, current)
-    )
+    with ThreadPoolExecutor(max_workers=1) as thread:  # one image each: this is a frame that is late already
+        other = thread.submit(_features, shrunk(current.grey[0], shrink), shrink)
+        pixel, descriptors = _features(shrunk(reference.grey[0], shrink), shrink)
+        target, target_descriptors = other.result()
     if len(pixel) < _MIN_INLIERS or len(target) < _MIN_INLIERS:
         return None
     pairs = cv2.BFMatcher(cv2.NORM_L2).knnMatch(descriptors, target_descriptors, k=2)
@@ -90,6 +94,23 @@ def feature_motion(reference: StereoFrame, match: Match, current: StereoFrame) -
         return None
     points, usable = _points(reference.camera, match, pixel[good[:, 0]])
     return _fit(reference.camera, points, target[good[:, 1]][usable], share=0.0)
+
+
+def same_start(frame: StereoFrame, match: Match, first: Float64, second: Float64) -> bool:
+    """Whether a dense search from a frame would start in about the same place under two (4, 4) motions."""
+    step = max(1, frame.camera.width // _PLACES)
+    v, u = (
+        axis.ravel() for axis in np.mgrid[step // 2 : frame.camera.height : step, step // 2 : frame.camera.width : step]
+    )
+    points, _ = _points(frame.camera, match, np.column_stack((u, v)).astype(np.float64))
+    if not len(points):
+        return False
+    places = []
+    for motion in (first, second):
+        moved = (points - motion[:3, 3]) @ motion[:3, :3]
+        places.append(moved[:, :2] / np.maximum(moved[:, 2:], 0.1 * points[:, 2:]))
+    apart = np.linalg.norm((places[0] - places[1]) * (frame.camera.fx, frame.camera.fy), axis=1)
+    return bool(np.median(apart) < _NEAR * _shrink(frame.camera))
 
 
 def _tracked(
@@ -142,8 +163,9 @@ def _points(camera: StereoCamera, match: Match, pixel: Float64) -> tuple[Float64
     return rays(camera, pixel[usable]) * camera.depth(disparity[usable])[:, None], usable
 
 
-def _features(sift: cv2.SIFT, image: Image, shrink: int) -> tuple[Float64, Float32]:
+def _features(image: Image, shrink: int) -> tuple[Float64, Float32]:
     """(N, 2) pixels of the original image and (N, 128) descriptors of features of one that was shrunk."""
+    sift = cv2.SIFT.create(nfeatures=_FEATURES, contrastThreshold=_CONTRAST)
     keypoints, descriptors = sift.detectAndCompute(image, None)
     pixel = (np.array([k.pt for k in keypoints], dtype=np.float64).reshape(-1, 2) + 0.5) * shrink - 0.5
     return pixel, np.asarray(descriptors if descriptors is not None else np.empty((0, 128)), dtype=np.float32)

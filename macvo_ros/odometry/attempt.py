@@ -30,7 +30,7 @@ from macvo_ros.geometry.se3 import difference
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.matching.matcher import Match, Matcher, Prediction
-from macvo_ros.matching.motion_seed import feature_motion, seed_motion
+from macvo_ros.matching.motion_seed import feature_motion, same_start, seed_motion
 from macvo_ros.motion.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
 from macvo_ros.odometry.status import Status
 from macvo_ros.settings.config import Config
@@ -103,8 +103,8 @@ class FramePair:
         if first.fault <= doubtful(config.doubt) or not matcher.uses_prediction:
             return first
         found = feature_motion(self.reference, self.reference_match, self.current)
-        if found is None:
-            return first
+        if found is None or same_start(self.reference, self.reference_match, seed, found):
+            return first  # the dense search would find the same again
         return min(
             first, self._attempt(config, matcher, calibration, found, expected), key=lambda attempt: attempt.rank
         )
