@@ -26,6 +26,7 @@ from macvo_ros.matching.matcher import Match
 from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.status import Status
+from macvo_ros.uncertainty.path_step import PathStep
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 SMALL = StereoCamera(fx=40.0, fy=40.0, cx=23.5, cy=15.5, baseline=0.1, width=48, height=32)
@@ -103,6 +104,7 @@ class NoisyOdometry:
             reason="nothing to see" if lost else "",
             relative=RelativeMotion(motion, stated),
             elapsed=0.1,
+            step=PathStep(frame.stamp - 100_000_000, RelativeMotion(motion, stated)),
             landmarks=self._landmarks() if self._maps else None,
             match=self._match() if self._maps else None,
             timings={"match": 1e-3, "pose": 1e-4},

@@ -76,7 +76,7 @@ def test_page_is_whole_and_loads_nothing() -> None:
     assert "@import" not in page
     for text in ("Trajectory", "Is the covariance honest?", "Ablation", "sigma of the disparity", "nothing to see"):
         assert text in page
-    assert page.count("<svg") == 12, "trajectory, two error figures, NEES, and four pictures of two frames"
+    assert page.count("<svg") == 13, "trajectory, two error figures, NEES, horizons, and four pictures of two frames"
     assert not re.search(r"#0[0-9a-b]0[0-9a-b]0[0-9a-b]\b", page), "a marker colour escaped its CSS variable"
 
 

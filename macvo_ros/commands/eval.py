@@ -30,12 +30,18 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser(
         "eval",
         help="measure the odometry on a sequence with ground truth",
-        description="Run the odometry over a sequence with ground truth and print t_rel, r_rel, ATE, NEES, the share "
-        "of errors within 3 sigma, speed and status counts; the paper's own figures beside them where it has any.",
+        description="Run the odometry over a sequence with ground truth and print t_rel, r_rel, the KITTI benchmark's "
+        "t_err and r_err, ATE, NEES, the share of errors within 3 sigma by horizon, speed and status counts; the "
+        "paper's own figures beside them where it has any.",
     )
     add_sequence_options(parser)
     add_config_options(parser)
     parser.add_argument("--ablation", action="store_true", help="run the paper's ablations too (six runs)")
+    parser.add_argument(
+        "--truth-noise", metavar="M,DEG,S",
+        help="noise of the truth itself, for the honesty by horizon: one sigma of position (metres) and attitude "
+        "(degrees), and the seconds over which it changes",
+    )  # fmt: skip
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures as JSON")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write trajectories, JSON and report.html there")
     parser.set_defaults(run=run)
@@ -45,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
     """Run, measure, print and, if asked, write."""
     from macvo_ros.evaluation.ablation import OURS, format_ablation, run_ablation
     from macvo_ros.evaluation.result import result, write_json
+    from macvo_ros.evaluation.truth_noise import parse_truth_noise
 
     config = load_config_of(args)
     if args.ablation:
@@ -54,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
         raise SequenceError(f"{sequence.name} has no ground truth to evaluate against; use macvo run")
     if len(sequence) < 2:
         raise SequenceError(f"{sequence.name}: evaluation needs at least 2 frames, got {len(sequence)}; widen --frames")
-    evaluation = run_and_measure(sequence, config)
+    noise = None if args.truth_noise is None else parse_truth_noise(args.truth_noise)
+    evaluation = run_and_measure(sequence, config, noise)
     if args.ablation:
         evaluation = replace(evaluation, ablation=run_ablation(sequence, config, evaluation.metrics))
     print(summary(evaluation))

@@ -26,6 +26,7 @@ from macvo_ros.commands._options import add_config_options, add_sequence_options
 if TYPE_CHECKING:
     from macvo_ros.evaluation.report import Evaluation
     from macvo_ros.evaluation.runner import Run
+    from macvo_ros.evaluation.truth_noise import TruthNoise
     from macvo_ros.sequences.sequence import Sequence
     from macvo_ros.settings.config import Config
 
@@ -56,15 +57,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def run_and_measure(sequence: Sequence, config: Config) -> Evaluation:
-    """Track the whole sequence and, where it has ground truth, measure the error."""
+def run_and_measure(sequence: Sequence, config: Config, noise: TruthNoise | None = None) -> Evaluation:
+    """Track the whole sequence and, where it has ground truth (with its own noise), measure the error."""
     from macvo_ros.evaluation.runner import run_sequence
     from macvo_ros.odometry.pipelined_odometry import make_odometry
 
-    return measured(sequence, run_sequence(sequence, make_odometry(config)), config)
+    return measured(sequence, run_sequence(sequence, make_odometry(config)), config, noise)
 
 
-def measured(sequence: Sequence, result: Run, config: Config) -> Evaluation:
+def measured(sequence: Sequence, result: Run, config: Config, noise: TruthNoise | None = None) -> Evaluation:
     """A run with its errors, where the sequence has ground truth; `auto` gets the name of the matcher it stood for."""
     from macvo_ros.evaluation.metrics import evaluate
     from macvo_ros.evaluation.report import Evaluation
@@ -74,7 +75,7 @@ def measured(sequence: Sequence, result: Run, config: Config) -> Evaluation:
         config = replace(config, matcher=choose_matcher(config))
     if sequence.ground_truth is None or len(sequence) < 2:
         return Evaluation(sequence, result, config)
-    metrics, errors = evaluate(result, sequence.ground_truth)
+    metrics, errors = evaluate(result, sequence.ground_truth, noise)
     return Evaluation(sequence, result, config, metrics, errors)
 
 
@@ -93,7 +94,7 @@ def summary(evaluation: Evaluation) -> str:
     """The table for the terminal."""
     from macvo_ros.evaluation.paper import paper_sequence
     from macvo_ros.evaluation.report import table_rows
-    from macvo_ros.evaluation.table import format_table
+    from macvo_ros.evaluation.table import format_table, horizon_table
 
     run = evaluation.run
     lines = [f"{run.name}, {len(run.poses)} frames", "", format_table(*table_rows(evaluation))]
@@ -101,4 +102,6 @@ def summary(evaluation: Evaluation) -> str:
         lines.append(f"(the paper ran the whole of {name}; * scale fitted to the truth)")
     if evaluation.metrics is None:
         lines.append("(no ground truth: only the speed is known)")
+    elif evaluation.metrics.horizons:
+        lines += ["", "Is the covariance honest?", format_table(*horizon_table(evaluation.metrics.horizons))]
     return "\n".join(lines)

@@ -28,7 +28,11 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.errors import SequenceError
+from macvo_ros.evaluation.horizons import Horizon, honesty_by_horizon
+from macvo_ros.evaluation.kitti_measure import kitti_measure
+from macvo_ros.evaluation.nees import nees, sigmas, within
 from macvo_ros.evaluation.runner import Run
+from macvo_ros.evaluation.truth_noise import TruthNoise
 from macvo_ros.geometry.se3 import log_so3
 from macvo_ros.odometry.status import Status
 
@@ -47,6 +51,8 @@ class Metrics:
     within_*sigma: share of the components (6 per frame) of the error of the *relative motion* that lie within that many
     of their own standard deviations; Gaussian: .683, .954, .997. pose_within_*sigma: the same for the pose.
     end_error: of the last position, metres; path_length: of the truth.
+    t_err, r_err: the KITTI benchmark's measure, percent and degrees per 100 m (`kitti_measure.py`); NaN below 100 m.
+    horizons: NEES and share within 3 sigma of the path since an earlier frame, by how much earlier (`horizons.py`).
     fps: frames per second of tracking, without the first frame and without reading images.
     """
 
@@ -70,6 +76,9 @@ class Metrics:
     tracking: int
     degraded: int
     lost: int
+    t_err: float = float("nan")
+    r_err: float = float("nan")
+    horizons: tuple[Horizon, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The figures by name, in the order above."""
@@ -92,8 +101,11 @@ class Errors:
     pose_nees: Float64
 
 
-def evaluate(run: Run, ground_truth: Float64) -> tuple[Metrics, Errors]:
-    """Measure a run against `ground_truth`, (N, 4, 4) poses of the left camera in any world, metres."""
+def evaluate(run: Run, ground_truth: Float64, noise: TruthNoise | None = None) -> tuple[Metrics, Errors]:
+    """Measure a run against `ground_truth`, (N, 4, 4) poses of the left camera in any world, metres.
+
+    noise: of the truth itself, for the honesty by horizon; None: it is exact.
+    """
     if ground_truth.shape != run.poses.shape:
         raise SequenceError(
             f"expected one true pose per frame, got {len(ground_truth)} poses for {len(run.poses)} frames"
@@ -113,6 +125,7 @@ def evaluate(run: Run, ground_truth: Float64) -> tuple[Metrics, Errors]:
     )
     translation, rotation = relative_errors(run.poses, truth)
     ate, alignment = absolute_trajectory_error(run.poses, truth)
+    drift = kitti_measure(run.poses, truth)
     count = {status: int(np.count_nonzero(run.status == status)) for status in Status}
     metrics = Metrics(
         frames=len(run.poses),
@@ -135,6 +148,9 @@ def evaluate(run: Run, ground_truth: Float64) -> tuple[Metrics, Errors]:
         tracking=count[Status.TRACKING],
         degraded=count[Status.DEGRADED],
         lost=count[Status.LOST],
+        t_err=float("nan") if drift is None else drift.t_err,
+        r_err=float("nan") if drift is None else drift.r_err,
+        horizons=honesty_by_horizon(run, truth, noise),
     )
     return metrics, errors
 
@@ -163,35 +179,6 @@ def motion_error(estimated: Float64, true: Float64) -> Float64:
     """(M, 6) errors [t_true - t, Log(R_true R^T)] of (M, 4, 4) motions or poses, metres and radians."""
     rotation = true[:, :3, :3] @ np.swapaxes(estimated[:, :3, :3], 1, 2)
     return np.concatenate([true[:, :3, 3] - estimated[:, :3, 3], _rotation_vectors(rotation)], axis=1)
-
-
-def sigmas(covariance: Float64) -> Float64:
-    """(M, 6) standard deviations of (M, 6, 6) covariances."""
-    return np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0))
-
-
-def nees(error: Float64, covariance: Float64) -> Float64:
-    """(M,) normalised estimation error squared e^T S^-1 e of (M, 6) errors; inf where S is singular, NaN where S is."""
-    result = np.full(len(error), np.nan)
-    known = np.isfinite(covariance).all(axis=(1, 2))
-    sigma = np.maximum(
-        sigmas(covariance[known]), 1e-100
-    )  # metres and radians differ by decades: whiten the units first
-    correlation = covariance[known] / (sigma[:, :, None] * sigma[:, None, :])
-    values, vectors = np.linalg.eigh(0.5 * (correlation + np.swapaxes(correlation, 1, 2)))
-    projected = np.einsum("nij,ni->nj", vectors, error[known] / sigma)
-    singular = values[:, 0] <= 1e-12
-    values[singular] = 1.0
-    result[known] = np.where(singular, np.inf, (projected**2 / values).sum(axis=1))
-    return result
-
-
-def within(error: Float64, sigma: Float64, factor: float) -> float:
-    """Share of the components of (M, 6) errors whose size is at most `factor` standard deviations."""
-    known = np.isfinite(sigma)
-    if not known.any():
-        return float("nan")
-    return float(np.mean(np.abs(error[known]) <= factor * sigma[known]))
 
 
 def relative_errors(estimated: Float64, true: Float64) -> tuple[Float64, Float64]:

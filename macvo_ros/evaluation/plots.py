@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.evaluation import theme
+from macvo_ros.evaluation.horizons import Horizon
+from macvo_ros.evaluation.kitti_measure import StretchDrift
 from macvo_ros.evaluation.theme import to_svg
 from macvo_ros.odometry.status import Status
 
@@ -134,6 +136,49 @@ def nees(seconds: Float64, relative: Float64, pose: Float64, status: npt.NDArray
         axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
         axes.yaxis.set_minor_formatter(NullFormatter())
         theme.legend(drawing, axes)
+        return to_svg(drawing)
+
+
+def honesty_by_horizon(horizons: Sequence[Horizon]) -> str:
+    """NEES by horizon, and the size of errors beside what was expected, translation and rotation."""
+    with theme.style():
+        drawing = theme.figure(10.2, 3.1)
+        panels = drawing.subplots(1, 3)
+        x = np.arange(len(horizons))
+        panels[0].axhspan(*CHI2_6_95, color=theme.GOOD, alpha=0.13, lw=0)
+        panels[0].axhline(6, color=theme.GOOD, lw=1, ls=(0, (5, 4)))
+        panels[0].plot(x, [each.nees_mean for each in horizons], "o-", color=theme.ESTIMATE)
+        panels[0].set_title("NEES, mean (6 is honest)")
+        for axes, scale, part, title in (
+            (panels[1], 1e3, "t", "position [mm]"),
+            (panels[2], 1.0, "r", "rotation [deg]"),
+        ):
+            for name, key, colour in (("error", "error", theme.ESTIMATE), ("expected", "sigma", theme.TRUTH)):
+                values = [scale * getattr(each, f"{part}_{key}") for each in horizons]
+                axes.plot(x, values, "o-", color=colour, label=name)
+            axes.set_title(title)
+        for axes in panels:
+            axes.set_yscale("log")
+            axes.set_xticks(x, [each.name for each in horizons])
+        theme.legend(drawing, panels[1])
+        return to_svg(drawing)
+
+
+def drift_by_length(drifts: Sequence[StretchDrift]) -> str:
+    """t_err and r_err of stretches over their length."""
+    with theme.style():
+        drawing = theme.figure(10.2, 2.8)
+        for axes, key, title in zip(
+            drawing.subplots(1, 2),
+            ("t_err", "r_err"),
+            ("translation [%]", "rotation [deg / 100 m]"),
+            strict=True,
+        ):
+            values = [getattr(each, key) for each in drifts]
+            axes.plot([each.length for each in drifts], values, "o-", color=theme.ESTIMATE)
+            axes.set_ylim(bottom=0)
+            axes.set_xlabel("length of the stretch [m]")
+            axes.set_title(title)
         return to_svg(drawing)
 
 

@@ -27,11 +27,13 @@ from macvo_ros.atomic_write import atomic_write
 from macvo_ros.evaluation import plots
 from macvo_ros.evaluation.ablation import VARIANTS, ablation_table
 from macvo_ros.evaluation.environment import machine, versions
-from macvo_ros.evaluation.metrics import Errors, Metrics, anchored, sigmas
+from macvo_ros.evaluation.kitti_measure import kitti_measure
+from macvo_ros.evaluation.metrics import Errors, Metrics, anchored
+from macvo_ros.evaluation.nees import sigmas
 from macvo_ros.evaluation.paper import paper_rows, paper_sequence
 from macvo_ros.evaluation.pictures import frame_pictures
 from macvo_ros.evaluation.runner import Run
-from macvo_ros.evaluation.table import COLUMNS, cells, figures, headings, number
+from macvo_ros.evaluation.table import COLUMNS, cells, figures, headings, horizon_table, number
 from macvo_ros.evaluation.theme import html_figure, html_table, page
 from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.settings.config import Config
@@ -64,6 +66,7 @@ def report(evaluation: Evaluation) -> str:
     sections = [
         _head(evaluation),
         _trajectory(evaluation),
+        _drift(evaluation),
         _honesty(evaluation),
         _paper(evaluation),
         _ablation(evaluation),
@@ -172,6 +175,30 @@ def _honesty(evaluation: Evaluation) -> str:
             "was too small, below it too large. Shaded amber: degraded, red: lost.",
         )
         + html_table(*_sigma_table(evaluation.metrics))
+        + _horizons(evaluation.metrics)
+    )
+
+
+def _horizons(metrics: Metrics | None) -> str:
+    if metrics is None or not metrics.horizons:
+        return ""
+    return html_figure(
+        plots.honesty_by_horizon(metrics.horizons),
+        "The path since an earlier frame, by how much earlier: its squared error in standard deviations, and the root "
+        "mean square of the error beside what was expected. Over one frame a real truth may be noisier than the "
+        "estimate; what the calibration does shows over seconds.",
+    ) + html_table(*horizon_table(metrics.horizons))
+
+
+def _drift(evaluation: Evaluation) -> str:
+    truth = evaluation.sequence.ground_truth
+    measure = None if truth is None else kitti_measure(evaluation.run.poses, truth)
+    if measure is None:
+        return ""
+    return "<h2>Drift</h2>" + html_figure(
+        plots.drift_by_length(measure.by_length),
+        f"The KITTI benchmark's measure: error of the motion over stretches of the way. Mean over all of them: "
+        f"{measure.t_err:.2f} % and {measure.r_err:.3f} degrees per 100 m.",
     )
 
 

@@ -35,6 +35,7 @@ from macvo_ros.images.frame import StereoFrame
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.status import Status
 from macvo_ros.sequences.sequence import Sequence
+from macvo_ros.uncertainty.path_step import PathStep
 
 Float64 = npt.NDArray[np.float64]
 STAGES = ("match", "select", "covariance", "pose")
@@ -58,6 +59,7 @@ class Run:
     status: (N,) values of `Status`. reasons: (frame index, sentence) wherever the status is not TRACKING.
     seconds: (N,) time of `track`. stages: stage name to (N,) seconds.
     keypoints, inliers: (N,) counts. chi2: (N,), NaN where unknown. depth: (N,) median depth of the keypoints, metres.
+    steps: (N,) how each pose hangs on an earlier one, where the odometry tells.
     snapshots: the estimates of at most two frames, (index, why it was kept, estimate), for pictures.
     """
 
@@ -76,6 +78,7 @@ class Run:
     chi2: Float64
     depth: Float64
     snapshots: tuple[tuple[int, str, Estimate], ...]
+    steps: tuple[PathStep | None, ...] = ()
 
     @property
     def fps(self) -> float:
@@ -92,6 +95,7 @@ def run_sequence(sequence: Sequence, odometry: Tracker, *, title: str = "", prog
         raise SequenceError(f"{sequence.name}: no frames to run; widen --frames")
     run = _empty_run(sequence)
     reasons: list[tuple[int, str]] = []
+    steps: list[PathStep | None] = []
     snapshots = _Snapshots(middle=count // 2)
     bar = tqdm(
         total=count,
@@ -110,9 +114,10 @@ def run_sequence(sequence: Sequence, odometry: Tracker, *, title: str = "", prog
             previous = estimate.pose
             if estimate.status not in (Status.TRACKING, Status.INITIALIZING):
                 reasons.append((index, estimate.reason))
+            steps.append(estimate.step)
             snapshots.offer(index, estimate)
             bar.update()
-    return Run(**{**vars(run), "reasons": tuple(reasons), "snapshots": snapshots.kept()})
+    return Run(**{**vars(run), "reasons": tuple(reasons), "snapshots": snapshots.kept(), "steps": tuple(steps)})
 
 
 def _estimates(frames: Iterable[StereoFrame], odometry: Tracker) -> Iterator[tuple[Estimate, float]]:

@@ -20,6 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from macvo_ros.evaluation.horizons import Horizon
 from macvo_ros.evaluation.metrics import Metrics
 
 
@@ -37,6 +38,8 @@ class Column:
 COLUMNS = (
     Column("t_rel", "t_rel", 5, "m", "mean error of the translation from one frame to the next"),
     Column("r_rel", "r_rel", 4, "deg", "mean error of the rotation from one frame to the next"),
+    Column("t_err", "t_err", 2, "%", "drift over 100 to 800 m of the way, the KITTI benchmark's measure"),
+    Column("r_err", "r_err", 3, "deg/100m", "the same in rotation"),
     Column("ate_rmse", "ATE", 4, "m", "root mean square position error after SE(3) alignment"),
     Column(
         "nees_relative_mean", "NEES rel", 2, "", "mean NEES of the relative motion; 6 is honest, more is overconfident"
@@ -70,6 +73,18 @@ def figures(metrics: Metrics) -> dict[str, float | int | None]:
 def headings() -> list[str]:
     """The headings of `COLUMNS` with their units."""
     return [f"{column.heading} [{column.unit}]" if column.unit else column.heading for column in COLUMNS]
+
+
+def horizon_table(horizons: Sequence[Horizon]) -> tuple[list[str], list[list[str]]]:
+    """Heading and rows of the honesty by horizon."""
+    heading = ["over", "motions", "NEES mean", "median", "in 3 sigma", "components"]
+    heading += ["error [mm]", "expected", "error [deg]", "expected"]
+    rows = [["an honest Gaussian", "", "6.00", "5.35", "0.984", "0.997", "", "", "", ""]]
+    for each in horizons:
+        honest = (each.nees_mean, 2), (each.nees_median, 2), (each.frames_within_3sigma, 3), (each.within_3sigma, 3)
+        sizes = (1e3 * each.t_error, 1), (1e3 * each.t_sigma, 1), (each.r_error, 4), (each.r_sigma, 4)
+        rows.append([each.name, str(each.starts), *(number(*value) for value in (*honest, *sizes))])
+    return heading, rows
 
 
 def format_table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

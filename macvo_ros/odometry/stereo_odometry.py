@@ -40,6 +40,7 @@ from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_error import CalibrationField
 from macvo_ros.uncertainty.error_correlation import DisparitySensitivity, shared_frame_covariance
 from macvo_ros.uncertainty.motion_prior import ConstantVelocity
+from macvo_ros.uncertainty.path_step import PathStep
 from macvo_ros.uncertainty.rectification_monitor import RectificationMonitor
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 from macvo_ros.uncertainty.trajectory import (
@@ -47,8 +48,6 @@ from macvo_ros.uncertainty.trajectory import (
     base_jacobian,
     between,
     block_rotation,
-    correlated_covariance,
-    extend,
     symmetric_positive,
     to_base,
 )
@@ -61,6 +60,7 @@ class _Reference:
     """A frame to track against: what it showed, where it was, and how its disparity errors went into that.
 
     arrival: sensitivity of `place`, odom axes, to this frame's own disparity errors.
+    before: stamp of the frame that the motion to here began at.
     measured: the last frame whose place was measured, and that place, when `place` is only predicted from there.
     """
 
@@ -68,6 +68,7 @@ class _Reference:
     match: Match
     place: PoseWithCovariance
     arrival: DisparitySensitivity | None = None
+    before: int | None = None
     measured: tuple[StereoFrame, PoseWithCovariance] | None = None
 
 
@@ -92,6 +93,11 @@ class _Cameras:
     def constants(self) -> Float64:
         """Covariance of the calibration's unknown constants, as measured so far."""
         return self.rectification.calibration_variance * self.field.covariance
+
+    def step(self, origin: int, relative: RelativeMotion) -> PathStep:
+        """A predicted motion of the base from the frame of a stamp, with what is known of the calibration now."""
+        variance = self.rectification.calibration_variance
+        return PathStep(origin, relative, calibration_variance=variance, calibration_unit=self.field.covariance)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +210,10 @@ class StereoOdometry:
     def _coast(self, frame: StereoFrame, now: _Track, reason: str) -> Estimate:
         """Predict. The whole stretch since the last measurement is one unknown motion: errors do not average out."""
         measured_frame, measured_place = now.reference.measured or (now.reference.frame, now.reference.place)
-        place = extend(measured_place, to_base(self._predicted(measured_frame, frame), self.base_from_camera))
+        step = now.cameras.step(
+            measured_frame.stamp, to_base(self._predicted(measured_frame, frame), self.base_from_camera)
+        )
+        place = step.appended_to(measured_place)
         predicted = self._predicted(now.reference.frame, frame)
         relative = between(now.last.motion, predicted)
         self._now = replace(now, last=_Last(frame, place, predicted, Status.LOST))
@@ -217,6 +226,7 @@ class StereoOdometry:
             relative=relative,
             relative_base=to_base(relative, self.base_from_camera),
             elapsed=_seconds(now.last.frame, frame),
+            step=step,
         )
 
     def _lose(self, frame: StereoFrame, now: _Track, attempt: Attempt) -> Estimate:
@@ -240,16 +250,22 @@ class StereoOdometry:
         reference, last, cameras = now.reference, now.last, now.cameras
         in_base = to_base(result.relative, self.base_from_camera)
         jacobian = base_jacobian(in_base.motion, self.base_from_camera)
-        cross = correlated_covariance(reference.place, in_base)
+        shared = None
         if reference.arrival is not None:
             departure = result.sources.reference_disparity.in_axes(jacobian)
-            cross += shared_frame_covariance(reference.arrival, departure, self.matcher.disparity_correlation)
-        place = extend(reference.place, in_base, cross, jacobian @ result.calibration, measured=True)
-
+            shared = shared_frame_covariance(reference.arrival, departure, self.matcher.disparity_correlation)
         if attempt.status is Status.TRACKING:
             rows = attempt.match.row_check()
             cameras.rectification.learn(rows.epipolar_var, rows.unconfirmed)
         cameras.rectification.learn_pattern(result.pattern)
+        step = replace(
+            cameras.step(reference.frame.stamp, in_base),
+            measured=True,
+            shared=shared,
+            before=reference.before,
+            calibration=jacobian @ result.calibration,
+        )
+        place = step.appended_to(reference.place)
         constant = result.calibration @ cameras.constants @ result.calibration.T
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
         # After lost frames the motion is that over the gap, which was measured; else since the frame before.
@@ -261,7 +277,7 @@ class StereoOdometry:
         following = replace(now, last=_Last(frame, place, whole, attempt.status))
         if moved >= self.config.reference.min_flow:
             arrival = result.sources.current_disparity.in_axes(block_rotation(reference.place.pose) @ jacobian)
-            successor = _Reference(frame, attempt.match, place, arrival)
+            successor = _Reference(frame, attempt.match, place, arrival, reference.frame.stamp)
             following = replace(now, reference=successor, last=_at(successor, attempt.status))
         self._now = replace(following, tracked=frame.stamp, fault=attempt.fault)
         return Estimate(
@@ -277,6 +293,7 @@ class StereoOdometry:
             fault=attempt.fault,
             checks=attempt.checks,
             chi2=result.solution.chi2,
+            step=step,
             match=attempt.match,
             timings=attempt.timings,
         )
