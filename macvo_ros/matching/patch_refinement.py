@@ -23,7 +23,7 @@ normal matrices are inverted once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -67,14 +67,6 @@ class Refinement:
     ok: npt.NDArray[np.bool_]
     likeness: Float64
     bend: Float64
-
-    def with_better(self, index: npt.NDArray[np.int64], other: Refinement) -> Refinement:
-        """These, with those of `other` at (M,) places where they are sound."""
-        index, sound = index[other.ok], other.ok
-        arrays = {field.name: getattr(self, field.name).copy() for field in fields(self)}
-        for name, array in arrays.items():
-            array[index] = getattr(other, name)[sound]
-        return Refinement(**arrays)
 
 
 @dataclass(frozen=True)

@@ -169,13 +169,14 @@ class LiteMatcher:
         assert match.to_right is not None
         before, now = self._side(reference), self._side(current)
         dense = match.flow.numpy().transpose(1, 2, 0)
-        earlier = self._thread.submit(
-            refine_smooth, before.left, before.right, reference_match.to_right, points.pixel, axes=1
-        )
-        flow = refine_smooth(before.left, now.left, dense, points.pixel, axes=2)
-        matched = points.pixel + flow.displacement
-        second = refine_smooth(now.left, now.right, match.to_right, matched, axes=1)
-        first = earlier.result()
+        with _side_by_side():
+            earlier = self._thread.submit(
+                refine_smooth, before.left, before.right, reference_match.to_right, points.pixel, axes=1
+            )
+            flow = refine_smooth(before.left, now.left, dense, points.pixel, axes=2)
+            matched = points.pixel + flow.displacement
+            second = refine_smooth(now.left, now.right, match.to_right, matched, axes=1)
+            first = earlier.result()
         alike = np.minimum(np.minimum(flow.likeness, first.likeness), second.likeness) > _MIN_LIKENESS
         return PointMatches(
             pixel=points.pixel,
