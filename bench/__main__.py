@@ -37,6 +37,7 @@ PARTS: dict[str, list[str]] = {
     "memory": ["bench.matcher_memory"],
     "node": ["bench.node_overhead"],
     "rendering": ["bench.render_speed"],
+    "startup": ["bench.startup"],
     "successive_errors": ["bench.successive_errors"],
     "vertical_disparity": ["bench.vertical_disparity"],
 }
