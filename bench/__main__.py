@@ -32,6 +32,7 @@ PARTS: dict[str, list[str]] = {
     "flowformer": ["bench.flowformer"],
     "flowformer_flops": ["bench.flowformer_flops"],
     "lite": ["bench.lite"],
+    "live_rate": ["bench.live_rate"],
     "lite_profile": ["bench.lite_profile"],
     "fusion": ["bench.fusion"],
     "memory": ["bench.matcher_memory"],
