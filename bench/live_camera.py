@@ -23,6 +23,7 @@ counters gained from before the first pair to after the last.
 from __future__ import annotations
 
 import json
+import re
 import struct
 import sys
 import time
@@ -72,13 +73,19 @@ def settled(node: Any) -> dict[str, int]:
     while (received := node.count("received")) != before or node.count("waiting"):
         before = received
         node.refresh()
-    return {name: node.count(name) for name in COUNTERS}
+    told = [value for key, value in node.values().items() if key.startswith(("left image", "right image"))]
+    numbers = {
+        f"{word}_images": sum(int(found) for text in told for found in re.findall(rf"(\d+) {word}", text))
+        for word in ("lost", "overwritten")
+    }
+    return {name: node.count(name) for name in COUNTERS} | numbers
 
 
 def main() -> int:
     """Play to the node in NAMESPACE."""
     import rclpy
     from harness import Peer
+    from rclpy.qos import qos_profile_sensor_data
     from supervised_node import SupervisedNode
 
     from macvo_ros.geometry.camera import StereoCamera
@@ -88,14 +95,15 @@ def main() -> int:
     calibration = StereoCamera(**json.loads(file.with_suffix(".json").read_text()))
     rclpy.init()
     peer = Peer(namespace)
-    node = SupervisedNode(SimpleNamespace(name=f"/{namespace}/macvo", alive=lambda: True), peer, calibration)
+    remote = SimpleNamespace(name=f"/{namespace}/macvo", alive=lambda: True)
+    node = SupervisedNode(remote, peer, calibration, qos=qos_profile_sensor_data)
     node.calibrate()
     pairs = [(serialized(left), serialized(right)) for left, right in images]
     node.refresh()
     before = settled(node)
     figures = play(node, pairs, seconds)
     after = settled(node)
-    figures |= {name: after[name] - before[name] for name in COUNTERS}
+    figures |= {name: after[name] - before[name] for name in after}
     print(json.dumps(figures), flush=True)
     peer.close()
     rclpy.try_shutdown()

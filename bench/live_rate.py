@@ -17,7 +17,8 @@
 The node, the camera (`bench.live_camera`) and the receiver of the odometry are processes of their own that share the
 cores. The camera plays a rendered room, at the rate it was rendered for, forth and back; what the node cannot track in
 time it drops for a newer pair, and counts. Age: from the stamp of the images to the arrival of their odometry.
-Uncounted: pairs sent that the node has not counted in any way, and odometry it published that did not arrive.
+Uncounted: pairs sent that the node counts neither as received nor by an image without a partner, lost on the way or
+overwritten, and odometry it published that did not arrive.
 The first second is not in the ages and the rate. Writes bench/results/live_rate.txt; ends with 1 when a bound is
 missed.
 """
@@ -107,6 +108,8 @@ def measure(folder: Path, pairs: Path, size: tuple[int, int], matcher: str, seco
     core = [status.core_time for status in statuses if stamp_of(status) >= begin]
     added = [status.overhead for status in statuses if stamp_of(status) >= begin]
     lost = sum(status.state == int(State.LOST) for status in statuses)
+    missing = figures["sent"] - figures["received"]
+    counted = figures["unpaired"] + figures["lost_images"] + figures["overwritten_images"]
     return figures | {
         "rate": len(late) / ((max(ages) - begin) * 1e-9),
         "age": np.percentile(late, [50, 95]).tolist(),
@@ -115,7 +118,7 @@ def measure(folder: Path, pairs: Path, size: tuple[int, int], matcher: str, seco
         "degraded": sum(status.state == int(State.DEGRADED) for status in statuses),
         "lost": lost,
         "odometry": len(ages),
-        "uncounted_pairs": figures["sent"] - figures["received"] - (figures["unpaired"] + 1) // 2,
+        "uncounted_pairs": max(0, missing - counted),
         "uncounted_odometry": figures["processed"] - figures["refused"] - lost - len(ages),
     }
 
@@ -132,7 +135,9 @@ def describe(size: tuple[int, int], found: dict[str, Any]) -> list[str]:
         f"  pairs sent {found['sent']} ({found['sent_rate']:.1f} a second, {ms[5]} ms late at most)",
         f"  received {found['received']}, processed {found['processed']} (of these refused {found['refused']})",
         f"  dropped for a newer one {found['dropped']}",
-        f"  images without a partner {found['unpaired']}; estimates degraded {found['degraded']}, lost {found['lost']}",
+        f"  images without a partner {found['unpaired']}, lost on the way {found['lost_images']}",
+        f"  images overwritten before they were taken {found['overwritten_images']}",
+        f"  estimates degraded {found['degraded']}, lost {found['lost']}",
         f"  uncounted: {found['uncounted_pairs']} pairs, {found['uncounted_odometry']} odometry messages",
     ]
 
