@@ -75,8 +75,8 @@ def settled(node: Any) -> dict[str, int]:
         node.refresh()
     told = [value for key, value in node.values().items() if key.startswith(("left image", "right image"))]
     numbers = {
-        f"{word}_images": sum(int(found) for text in told for found in re.findall(rf"(\d+) {word}", text))
-        for word in ("lost", "overwritten")
+        f"images_{name}": sum(int(found) for text in told for found in re.findall(rf"(\d+) {word}", text))
+        for name, word in (("seen", "messages"), ("lost", "lost on the way"), ("overwritten", "overwritten"))
     }
     return {name: node.count(name) for name in COUNTERS} | numbers
 
