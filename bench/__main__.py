@@ -32,11 +32,13 @@ PARTS: dict[str, list[str]] = {
     "flowformer": ["bench.flowformer"],
     "flowformer_flops": ["bench.flowformer_flops"],
     "lite": ["bench.lite"],
+    "live_rate": ["bench.live_rate"],
     "lite_profile": ["bench.lite_profile"],
     "fusion": ["bench.fusion"],
     "memory": ["bench.matcher_memory"],
     "node": ["bench.node_overhead"],
     "rendering": ["bench.render_speed"],
+    "startup": ["bench.startup"],
     "successive_errors": ["bench.successive_errors"],
     "vertical_disparity": ["bench.vertical_disparity"],
 }

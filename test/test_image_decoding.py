@@ -25,7 +25,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from macvo_ros.errors import ImageError
-from macvo_ros.images.image_decoding import BYTES_PER_PIXEL, decode_compressed, decode_image
+from macvo_ros.images.image_decoding import BYTES_PER_PIXEL, decode_compressed, decode_grey, decode_image
 
 RGB = np.random.default_rng(0).integers(0, 256, (6, 5, 3), dtype=np.uint8)
 GREY = RGB[:, :, 0]
@@ -57,6 +57,18 @@ def test_every_encoding_gives_the_same_picture(encoding, padding):
         np.testing.assert_array_equal(image, expected)
 
 
+@pytest.mark.parametrize("padding", [0, 3])
+@pytest.mark.parametrize("encoding", BYTES_PER_PIXEL)
+def test_grey_at_once_is_the_grey_of_the_picture(encoding, padding):
+    """To the bit: the node decodes to grey, bags are read in colour, and both must give the same poses."""
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 256, (40, 30 * BYTES_PER_PIXEL[encoding] + padding), dtype=np.uint8)
+    fields = (rows.tobytes(), encoding, 40, 30, rows.shape[1])
+    picture = decode_image(*fields)
+    grey = picture if picture.ndim == 2 else cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY)
+    np.testing.assert_array_equal(decode_grey(*fields), grey)
+
+
 def test_big_endian_mono16():
     data = (GREY.astype(np.uint16) * 256 + 13).astype(">u2").tobytes()
     np.testing.assert_array_equal(decode_image(data, "mono16", 6, 5, 10, is_bigendian=1), GREY)
@@ -67,6 +79,8 @@ def test_big_endian_mono16():
 def test_what_needs_no_arithmetic_is_not_copied(encoding, padding):
     rows = np.ascontiguousarray(np.pad(stored(encoding), ((0, 0), (0, padding))))
     assert np.shares_memory(decode_image(rows.reshape(-1), encoding, 6, 5, rows.shape[1]), rows)
+    if encoding == "mono8":
+        assert np.shares_memory(decode_grey(rows.reshape(-1), encoding, 6, 5, rows.shape[1]), rows)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from types import SimpleNamespace
 
@@ -97,6 +98,17 @@ def track(tracker: Tracking, stereo: StereoMessages):
     tracker.track(stereo)
     (tracked,) = tracker.finished()
     return tracked
+
+
+@pytest.mark.parametrize(("matcher", "dimensions"), [("lite", 2), ("classic", 2), ("flowformer", 3)])
+def test_colour_is_decoded_for_who_matches_by_it_and_who_looks(core, matcher, dimensions):
+    core.matcher = SimpleNamespace(name=matcher)
+    colours = np.random.default_rng(0).integers(0, 256, (12, 16, 3), dtype=np.uint8)
+    stereo = pair(1, step=48, encoding="rgb8", data=colours.tobytes())
+    stereo = dataclasses.replace(stereo, right=stereo.left)
+    tracked = track(tracking(core), stereo)
+    assert tracked.estimate.frame.left.ndim == tracked.estimate.frame.right.ndim == dimensions
+    np.testing.assert_array_equal(tracked.picture(), colours)
 
 
 def test_newest_wins_and_every_item_is_seen_or_dropped():

@@ -15,7 +15,7 @@
 """From the bytes of a sensor_msgs image to a grey or RGB array: the same code for the live node and for bags.
 
 Nothing here imports ROS: a message is its fields. Encodings that need no arithmetic (mono8, rgb8) come back as a view
-of the message's own memory; the others cost exactly one pass.
+of the message's own memory; the others cost exactly one pass, also from colour to grey.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ MAX_PIXELS = 1 << 26
 """Pixels a compressed image may claim to have (8192 x 8192): a header of a few bytes must not ask for gigabytes."""
 
 _TO_RGB = {"bgr8": cv2.COLOR_BGR2RGB, "rgba8": cv2.COLOR_RGBA2RGB, "bgra8": cv2.COLOR_BGRA2RGB}
+_TO_GREY = {
+    "rgb8": cv2.COLOR_RGB2GRAY,
+    "bgr8": cv2.COLOR_BGR2GRAY,
+    "rgba8": cv2.COLOR_RGBA2GRAY,
+    "bgra8": cv2.COLOR_BGRA2GRAY,
+}
 
 
 def decode_image(
@@ -49,17 +55,34 @@ def decode_image(
     Returns (H, W) grey or (H, W, 3) RGB, uint8. mono8 and rgb8 are views of `data` (read-only when it is).
     mono16 keeps the high byte (value >> 8) whatever the image shows, so that brightness means the same in each frame.
     """
+    pixels = _pixels(data, encoding, height, width, step, is_bigendian)
+    if encoding not in _TO_RGB:
+        return pixels
+    return np.asarray(cv2.cvtColor(pixels, _TO_RGB[encoding]), dtype=np.uint8)
+
+
+def decode_grey(
+    data: Any, encoding: str, height: int, width: int, step: int, is_bigendian: bool | int = False
+) -> Image:
+    """As `decode_image`, but always (H, W) grey: to the bit what cv2.COLOR_RGB2GRAY makes of its result.
+
+    A third of the memory, and one pass for what takes two by way of RGB.
+    """
+    pixels = _pixels(data, encoding, height, width, step, is_bigendian)
+    if encoding not in _TO_GREY:
+        return pixels
+    return np.asarray(cv2.cvtColor(pixels, _TO_GREY[encoding]), dtype=np.uint8)
+
+
+def _pixels(data: Any, encoding: str, height: int, width: int, step: int, is_bigendian: bool | int) -> Image:
+    """(H, W) grey or (H, W, C) in the order of the encoding: a view of `data`, but of mono16."""
     row = check_image(memoryview(data).nbytes, encoding, height, width, step)
-    flat = np.frombuffer(data, np.uint8)
-    rows = flat[: step * height].reshape(height, step)[:, :row]
+    rows = np.frombuffer(data, np.uint8)[: step * height].reshape(height, step)[:, :row]
     if encoding in ("mono8", "8UC1"):
         return rows
     if encoding == "mono16":
         return np.ascontiguousarray(rows[:, (0 if is_bigendian else 1) :: 2])
-    pixels = rows.reshape(height, width, -1) if step == row else _padded_pixels(rows, width)
-    if encoding == "rgb8":
-        return pixels
-    return np.asarray(cv2.cvtColor(pixels, _TO_RGB[encoding]), dtype=np.uint8)
+    return rows.reshape(height, width, -1) if step == row else _padded_pixels(rows, width)
 
 
 def check_image(size: int, encoding: str, height: int, width: int, step: int) -> int:

@@ -29,7 +29,7 @@ from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.ros.camera_placement import CameraPlacement
 from macvo_ros.ros.counters import Counters
 from macvo_ros.ros.diagnostics import Report, diagnostic_array
-from macvo_ros.ros.input_watchdog import TopicFacts, explain_silence, loss_hint
+from macvo_ros.ros.input_watchdog import TopicFacts, explain_silence, loss_hint, overwritten_hint
 from macvo_ros.ros.inputs import StereoInputs
 from macvo_ros.ros.messages import header
 from macvo_ros.ros.outputs import Outputs
@@ -60,7 +60,7 @@ class ConfiguredNode:
         self._reported = self._counters.snapshot()
         self._refusals = RepeatedLog(lambda text: logger.warning(text))
         self._losses = RepeatedLog(lambda text: logger.warning(text), period=30.0)
-        self._lost = 0
+        self._lost = self._overwritten = 0
         self._silences = RepeatedLog(lambda text: logger.error(text), period=30.0)
         self._placement = CameraPlacement(node, config)
         self._tracking = Tracking(config, odometry, self._placement.base_from, calibration, notice=logger.info)
@@ -158,14 +158,16 @@ class ConfiguredNode:
         self._diagnostics.publish(diagnostic_array(self._node.get_fully_qualified_name().strip("/"), report, now))
 
     def _loss(self, topics: list[TopicFacts]) -> str:
-        """What to do about images lost in transport since the last time; empty when none were."""
+        """What to do about images that never reached the node since the last time; empty when none were."""
         images = [topic for topic in topics if topic.role.endswith("image")]
-        before, self._lost = self._lost, sum(topic.lost for topic in images)
-        if self._lost <= before:
-            return ""
-        hint = loss_hint(images)
-        self._losses.say("images lost", hint)
-        return hint
+        lost, self._lost = self._lost, sum(topic.lost for topic in images)
+        overwritten, self._overwritten = self._overwritten, sum(topic.overwritten for topic in images)
+        hints = [loss_hint(images)] if self._lost > lost else []
+        if self._overwritten > overwritten:
+            hints.append(overwritten_hint(images))
+        for hint in hints:
+            self._losses.say("images lost", hint)
+        return "; ".join(hints)
 
     def _silence(self, topics: list[TopicFacts], waiting: int) -> str:
         """Why nothing is tracked, once that has lasted for `watchdog` seconds; empty before."""

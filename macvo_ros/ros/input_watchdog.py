@@ -24,7 +24,8 @@ class TopicFacts:
     """One topic as the node and the ROS graph see it.
 
     types: message types it is published with, one per publisher. age: seconds since its last message.
-    alternatives: topics of the right type that are published elsewhere.
+    alternatives: topics of the right type that are published elsewhere. lost: messages the middleware did not deliver;
+    overwritten: those that it delivered and the node did not take before newer ones came.
     """
 
     role: str
@@ -38,6 +39,7 @@ class TopicFacts:
     content: str = ""
     size: int = 0
     alternatives: tuple[str, ...] = ()
+    overwritten: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ def seen_on(topic: TopicFacts) -> str:
         parts.append("no message")
     if topic.lost:
         parts.append(f"{topic.lost} lost on the way")
+    if topic.overwritten:
+        parts.append(f"{topic.overwritten} overwritten before they were taken")
     if topic.incompatible:
         parts.append(f"incompatible QoS ({topic.incompatible})")
     return ", ".join(parts)
@@ -145,4 +149,16 @@ def loss_hint(images: list[TopicFacts]) -> str:
         + (f" of {size / 1e6:.1f} MB" if size else "")
         + "; start the camera driver (the sender owns the memory) with FASTRTPS_DEFAULT_PROFILES_FILE set to this "
         "package's config/fastdds.xml, or publish smaller images"
+    )
+
+
+def overwritten_hint(images: list[TopicFacts]) -> str:
+    """What to do about images that came and were not taken in time; empty when there are none."""
+    overwritten = sum(topic.overwritten for topic in images)
+    if not overwritten:
+        return ""
+    return (
+        f"{overwritten} images came and gave way to newer ones before the node took them: other programs leave it too "
+        "little processor; stop some, lower the rate or size of the images, or raise the parameter niceness, which "
+        "lets receiving go before tracking"
     )

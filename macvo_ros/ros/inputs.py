@@ -29,6 +29,7 @@ from sensor_msgs.msg import CompressedImage, Image
 from macvo_ros.errors import ImageError
 from macvo_ros.ros.camera_info_pair import CameraInfoPair
 from macvo_ros.ros.counters import Counters
+from macvo_ros.ros.missed_messages import NUMBERED
 from macvo_ros.ros.optional_packages import ApproximateTimeSynchronizer, SimpleFilter, TimeSynchronizer
 from macvo_ros.ros.pairing import SIDES, PairingRecord
 from macvo_ros.ros.parameters import NodeConfig
@@ -64,10 +65,12 @@ class StereoInputs:
         # Calibration first: of what has arrived, the executor serves subscriptions in the order of their creation.
         if not config.calibration_file:
             for side in SIDES:
-                self._subscribe(f"{side} camera_info", f"{side}/camera_info", CameraInfoMessage, self._info, side)
+                name = f"{side}/camera_info"
+                self._subscribe(f"{side} camera_info", name, CameraInfoMessage, partial(self._info, side))
         for side in SIDES:
             topic = image_topic(node, side, config)
-            self._subscribe(f"{side} image", topic, self._image_type, self._image, side, raw=True)
+            take = partial(self._image, side) if NUMBERED else partial(self._image, side, info={})
+            self._subscribe(f"{side} image", topic, self._image_type, take, raw=True)
 
     def close(self) -> None:
         """Unsubscribe. A pair still held back counts as dropped."""
@@ -93,20 +96,20 @@ class StereoInputs:
         synchronizer.registerCallback(self._pair)
         self._synchronizer = synchronizer
 
-    def _subscribe(
-        self, role: str, name: str, kind: Any, callback: Callable[[str, Any], None], side: str, raw: bool = False
-    ) -> None:
+    def _subscribe(self, role: str, name: str, kind: Any, callback: Callable[..., None], raw: bool = False) -> None:
         record = TopicRecord(role, self._node.resolve_topic_name(name), kind)
         self.topics[role] = record
         reliability = ReliabilityPolicy.RELIABLE if self._config.reliable else ReliabilityPolicy.BEST_EFFORT
         qos = QoSProfile(depth=QUEUE, reliability=reliability, history=HistoryPolicy.KEEP_LAST)
         self._subscriptions.append(
             self._node.create_subscription(
-                kind, record.name, partial(callback, side), qos, event_callbacks=event_callbacks(record), raw=raw
+                kind, record.name, callback, qos, event_callbacks=event_callbacks(record), raw=raw
             )
         )
 
-    def _image(self, side: str, content: bytes) -> None:
+    def _image(self, side: str, content: bytes, info: Any) -> None:
+        """content: the serialized message. info: what the middleware says of it, a mapping."""
+        self.topics[f"{side} image"].missed.saw(info)
         try:
             message = read_image(content, self._image_type)
         except ImageError as error:

@@ -28,6 +28,7 @@ from sensor_msgs.msg import Image, PointCloud2, PointField
 from std_msgs.msg import Header
 
 from macvo_ros.matching.full_size import at_full_size
+from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.message_fields import (
     CLOUD_DTYPE,
@@ -146,11 +147,12 @@ def flow_sigma_map(estimate: Estimate) -> npt.NDArray[np.float32] | None:
     return sigma
 
 
-def keypoint_image(estimate: Estimate) -> npt.NDArray[np.uint8]:
-    """The left image (H, W, 3) RGB with its keypoints: green (certain) to red (uncertain), rejected ones blue."""
-    left = estimate.frame.left
+def keypoint_image(landmarks: Landmarks | None, left: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The left image (H, W, 3) RGB with its keypoints: green (certain) to red (uncertain), rejected ones blue.
+
+    left: (H, W) or (H, W, 3) RGB, uint8; it stays as it is.
+    """
     image = cv2.cvtColor(left, cv2.COLOR_GRAY2RGB) if left.ndim == 2 else left.copy()
-    landmarks = estimate.landmarks
     if landmarks is not None and len(landmarks.pixel):
         sigma = landmarks.match_sigma
         low, high = np.percentile(sigma, [5, 95])

@@ -108,7 +108,7 @@ class Outputs:
         head = messages.header(estimate.frame.stamp, tracked.pair.frame_id)
         wants_map = self._wanted(self._map, switches.map)
         if self._wanted(self._keypoints, switches.keypoints) or wants_map:
-            cloud = keypoint_cloud(estimate.landmarks, estimate.frame.left)
+            cloud = keypoint_cloud(estimate.landmarks, tracked.picture())
             if switches.keypoints:
                 turned = not np.array_equal(tracked.camera_in_image, np.eye(4))
                 seen = transform_cloud(cloud, tracked.camera_in_image) if turned else cloud
@@ -116,7 +116,7 @@ class Outputs:
             if wants_map and is_published(estimate.status):
                 self._clouds.append(transform_cloud(cloud, tracked.camera_in_odom))
         self._publish_history(estimate.frame.stamp, wants_map)
-        self._publish_images(estimate, head)
+        self._publish_images(tracked, head)
 
     def destroy(self) -> None:
         """Take the publishers off the graph."""
@@ -136,8 +136,8 @@ class Outputs:
             cloud = np.concatenate([np.zeros(0, CLOUD_DTYPE), *self._clouds])
             self._map.publish(messages.cloud_message(cloud, head))
 
-    def _publish_images(self, estimate: Estimate, head: Any) -> None:
-        switches = self.config.publish
+    def _publish_images(self, tracked: Tracked, head: Any) -> None:
+        estimate, switches = tracked.estimate, self.config.publish
         wants_depth = self._wanted(self._depth, switches.depth)
         wants_sigma = self._wanted(self._depth_sigma, switches.depth)
         if (wants_depth or wants_sigma) and (maps := messages.depth_maps(estimate)) is not None:
@@ -150,7 +150,8 @@ class Outputs:
             if sigma is not None:
                 self._flow_sigma.publish(messages.image_message(sigma, "32FC1", head))
         if self._wanted(self._debug, switches.debug):
-            self._debug.publish(messages.image_message(messages.keypoint_image(estimate), "rgb8", head))
+            drawn = messages.keypoint_image(estimate.landmarks, tracked.picture())
+            self._debug.publish(messages.image_message(drawn, "rgb8", head))
 
     def _create(self, kind: Any, name: str, qos: QoSProfile | int = 10) -> Any:
         publisher = self._node.create_publisher(kind, name, qos)

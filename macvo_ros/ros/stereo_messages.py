@@ -16,15 +16,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import cv2
 import numpy as np
 
 from macvo_ros.errors import ImageError
 from macvo_ros.images.camera_info import CameraInfo
 from macvo_ros.images.frame import Image
-from macvo_ros.images.image_decoding import BYTES_PER_PIXEL, decode_compressed, decode_image
+from macvo_ros.images.image_decoding import BYTES_PER_PIXEL, decode_compressed, decode_grey, decode_image
 from macvo_ros.odometry.message_fields import join_stamp
 from macvo_ros.ros.optional_packages import CvBridge
 
@@ -54,10 +56,17 @@ class StereoMessages:
 
     def decode(self) -> tuple[Image, Image]:
         """Left and right, (H, W) grey or (H, W, 3) RGB uint8; ImageError says which one is unusable and why."""
+        return self._each(decode)
+
+    def decode_grey(self) -> tuple[Image, Image]:
+        """Left and right, (H, W) grey uint8, without the way through colour; errors as of `decode`."""
+        return self._each(decode_to_grey)
+
+    def _each(self, decode_one: Callable[[Any], Image]) -> tuple[Image, Image]:
         images = []
         for side, message in (("left", self.left), ("right", self.right)):
             try:
-                images.append(decode(message))
+                images.append(decode_one(message))
             except ImageError as error:
                 raise ImageError(f"{side} {error}") from error
         return images[0], images[1]
@@ -70,13 +79,32 @@ def stamp_of(message: Any) -> int:
 
 def decode(message: Any) -> Image:
     """One sensor_msgs/Image or CompressedImage to (H, W) grey or (H, W, 3) RGB, uint8."""
-    if hasattr(message, "format"):
-        return decode_compressed(message.data, message.format)
-    if message.encoding not in BYTES_PER_PIXEL and CvBridge is not None:
-        return _decode_with_cv_bridge(message)
+    if not _is_plain(message):
+        return _decode_with_a_library(message)
     return decode_image(
         message.data, message.encoding, message.height, message.width, message.step, message.is_bigendian
     )
+
+
+def decode_to_grey(message: Any) -> Image:
+    """The same to (H, W) grey, uint8."""
+    if not _is_plain(message):
+        image = _decode_with_a_library(message)
+        return image if image.ndim == 2 else np.asarray(cv2.cvtColor(image, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
+    return decode_grey(
+        message.data, message.encoding, message.height, message.width, message.step, message.is_bigendian
+    )
+
+
+def _is_plain(message: Any) -> bool:
+    """Whether it holds bare pixels in an encoding of ours (or one that nobody here knows: decoding says so)."""
+    return not hasattr(message, "format") and (message.encoding in BYTES_PER_PIXEL or CvBridge is None)
+
+
+def _decode_with_a_library(message: Any) -> Image:
+    if hasattr(message, "format"):
+        return decode_compressed(message.data, message.format)
+    return _decode_with_cv_bridge(message)
 
 
 def _decode_with_cv_bridge(message: Any) -> Image:

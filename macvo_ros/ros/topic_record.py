@@ -17,8 +17,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from macvo_ros.ros.missed_messages import MissedMessages
 
 
 @dataclass
@@ -39,6 +41,13 @@ class TopicRecord:
     """Size and encoding of the last image."""
     size: int = 0
     """Bytes of the last image."""
+    missed: MissedMessages = field(default_factory=MissedMessages)
+    """Messages that were sent and never came here, whatever the reason."""
+
+    @property
+    def overwritten(self) -> int:
+        """Messages that arrived and gave way to newer ones before they were taken."""
+        return max(0, self.missed.count - self.lost)
 
     def saw(self) -> None:
         """A message came."""

@@ -27,17 +27,20 @@ import numpy.typing as npt
 
 from macvo_ros.errors import CalibrationError, ImageError, MacvoError
 from macvo_ros.images.camera_info import CameraInfo, StereoInput
-from macvo_ros.images.frame import StereoFrame
+from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.stamps import StampOrder
-from macvo_ros.ros.stereo_messages import StereoMessages
+from macvo_ros.ros.stereo_messages import StereoMessages, decode
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.motion_prior import ConstantVelocity
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 from macvo_ros.uncertainty.trajectory import PoseWithCovariance, extend
 
 Float64 = npt.NDArray[np.float64]
+
+GREY_MATCHERS = frozenset({"lite", "classic"})
+"""Matchers that make grey of colour before anything else: for them images are decoded to grey at once."""
 
 
 class Odometry(Protocol):
@@ -69,7 +72,8 @@ class Tracked:
     `time.monotonic` seconds.
     camera_in_odom: (4, 4) pose of the rectified left optical frame. camera_in_image: (4, 4) pose of the same in the
     frame that the image's header names (a rotation where we rectified). outdated: a reset was asked for meanwhile.
-    new_path: the stamps went back and the path begins anew at the origin.
+    new_path: the stamps went back and the path begins anew at the origin. without_colour: the frame was decoded to
+    grey, whatever the camera sent.
     """
 
     estimate: Estimate
@@ -80,6 +84,14 @@ class Tracked:
     finished: float
     outdated: bool = False
     new_path: bool = False
+    without_colour: bool = False
+
+    def picture(self) -> Image:
+        """The left image to look at, in colour where the camera has any: (H, W) or (H, W, 3) RGB.
+
+        Decoded once more where the odometry did without; so ask only while somebody looks.
+        """
+        return decode(self.pair.left) if self.without_colour else self.estimate.frame.left
 
 
 class Tracking:
@@ -105,10 +117,12 @@ class Tracking:
         self._infos: tuple[CameraInfo, CameraInfo] | None = None
         self._camera_frame = ""
         self._notice = notice
+        matcher = getattr(odometry, "matcher", None)  # a pipelined odometry hides its own, which is a network
+        self._grey_suffices = matcher is not None and matcher.name in GREY_MATCHERS
         self._order = StampOrder()
         self._new_path = False
         self._last: Estimate | None = None
-        self._in_work: dict[int, tuple[StereoMessages, Float64, float]] = {}
+        self._in_work: dict[int, tuple[StereoMessages, Float64, bool, float]] = {}
         self._finished: list[Tracked] = []
         self._lock = threading.Lock()
         self._requested: PoseWithCovariance | None = None
@@ -156,15 +170,17 @@ class Tracking:
         self._fulfil_requests()
         self._check_stamp(pair.stamp)
         try:
-            left, right = pair.decode()
             stereo = self._stereo_input(pair)
+            # Not of raw images: rectified grey is not to the bit the grey of rectified colour, which bags are read in.
+            grey = self._grey_suffices and stereo.rectifier is None
+            left, right = pair.decode_grey() if grey else pair.decode()
             frame = stereo.frame(left, right, pair.stamp)
         except ImageError as error:
             raise Refusal("image", str(error)) from error
         except CalibrationError as error:
             raise Refusal("calibration", str(error)) from error
         self._place_camera(pair.frame_id, stereo)
-        self._in_work[pair.stamp] = (pair, stereo.raw_from_rectified, time.monotonic() - started)
+        self._in_work[pair.stamp] = (pair, stereo.raw_from_rectified, grey, time.monotonic() - started)
         self._order.accept(pair.stamp)
         self._take(self._odometry.track(frame))
 
@@ -176,14 +192,14 @@ class Tracking:
     def _take(self, estimate: Estimate | None) -> None:
         if estimate is None:
             return
-        pair, in_image, prepared = self._in_work.pop(estimate.frame.stamp)
+        pair, in_image, grey, prepared = self._in_work.pop(estimate.frame.stamp)
         self._last = estimate
         new_path, self._new_path = self._new_path, False
         with self._lock:
             outdated = self._requested is not None
         in_odom = estimate.pose @ self._odometry.base_from_camera
         done = time.monotonic()
-        self._finished.append(Tracked(estimate, pair, in_odom, in_image, prepared, done, outdated, new_path))
+        self._finished.append(Tracked(estimate, pair, in_odom, in_image, prepared, done, outdated, new_path, grey))
 
     def _fulfil_requests(self) -> None:
         with self._lock:

@@ -112,3 +112,42 @@ def test_an_unwritable_log_folder_is_replaced(monkeypatch, tmp_path, capsys):
     assert os.environ["ROS_LOG_DIR"].startswith(str(tmp_path))
     assert "logging to" in capsys.readouterr().err
     monkeypatch.setenv("ROS_LOG_DIR", str(tmp_path))
+
+
+def test_images_that_are_overwritten_before_they_are_taken_are_counted(make_node):
+    """Twenty come while nobody spins, and the reader keeps eight."""
+    import rclpy
+    from camera_messages import set_stamp
+    from rclpy.duration import Duration
+    from rclpy.executors import SingleThreadedExecutor
+    from sensor_msgs.msg import Image
+
+    from macvo_ros.ros.inputs import QUEUE, StereoInputs
+
+    node = make_node(camera_at_base=True, reliable=True)
+    inputs = StereoInputs(node, node.config, counters=None, deliver=None, refuse=None)
+    record = inputs.topics["left image"]
+    camera = rclpy.create_node("camera")
+    publisher = camera.create_publisher(Image, record.name, 100)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+
+    def send(numbers: range) -> None:
+        for number in numbers:
+            publisher.publish(set_stamp(Image(), number))
+        assert publisher.wait_for_all_acked(Duration(seconds=60))
+
+    inputs.paused = True  # what becomes of the images is of no interest here
+    while not publisher.get_subscription_count():
+        executor.spin_once(timeout_sec=0.1)
+    send(range(1, 2))
+    while not record.received:
+        executor.spin_once(timeout_sec=0.1)
+    assert record.overwritten == 0
+    send(range(2, 22))
+    while record.received < 1 + QUEUE:
+        executor.spin_once(timeout_sec=0.1)
+    assert record.overwritten == 20 - QUEUE
+    inputs.close()
+    executor.remove_node(node)
+    camera.destroy_node()
