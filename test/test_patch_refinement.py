@@ -20,9 +20,6 @@ import numpy as np
 import pytest
 
 import macvo_ros.matching.patch_refinement as patch_refinement
-from macvo_ros.matching.lite import refinement
-from macvo_ros.matching.lite.features import ImageFeatures
-from macvo_ros.matching.lite.refinement import refine_smooth
 from macvo_ros.matching.patch_refinement import refine_matches
 
 SIZE = 240
@@ -109,25 +106,22 @@ def test_bend_tells_a_surface_from_a_step_in_depth():
     assert refine_matches(source, target, step.astype(np.float32), at_step, axes=2).bend.min() > 0.5
 
 
-def test_lite_takes_a_wider_patch_in_the_dark_but_not_across_a_step(monkeypatch):
+def test_slopes_of_the_dense_match_need_not_be_right():
+    """A dense match without any slope: its plane is found with the shift, and does not bias it."""
     source, target, truth = slanted_pair(SLANT, SHIFT)
-    rng = np.random.default_rng(11)
-    dark = [
-        ImageFeatures(np.clip(60 + 0.3 * (image - 120) + rng.normal(0, 4, image.shape), 0, 255).astype(np.uint8))
-        for image in (source, target)
-    ]
-    pixel = rng.uniform(50, 170, (200, 2))
-    dense = (truth + 0.2).astype(np.float32)
+    pixel = np.random.default_rng(11).uniform(50, 170, (200, 2))
+    flat = np.empty_like(truth, dtype=np.float32)
+    errors = []
+    for place in pixel:
+        flat[...] = SHIFT + SLANT @ place
+        found = refine_matches(source, target, flat, place[None], axes=2, radius=12, stride=2)
+        errors.append(np.abs(found.displacement[0] - (SHIFT + SLANT @ place)))
+    assert np.median(errors) < 0.02
 
-    def errors() -> np.ndarray:
-        return np.abs(refine_smooth(*dark, dense, pixel, 2).displacement - (SHIFT + pixel @ SLANT.T))
 
-    wide = errors()
-    monkeypatch.setattr(refinement, "_FLAT", 0.0)
-    narrow = errors()
-    assert wide.mean() < 0.85 * narrow.mean()
-    monkeypatch.setattr(refinement, "_FLAT", 0.3)
-    dense += rng.normal(0, 1, dense.shape).astype(np.float32)  # now nothing is flat
-    rugged = errors()
-    monkeypatch.setattr(refinement, "_FLAT", 0.0)
-    np.testing.assert_array_equal(rugged, errors())
+def test_a_dense_match_of_smaller_images_leads_to_the_same_place():
+    source, target, truth = slanted_pair(SLANT, SHIFT)
+    pixel = np.random.default_rng(12).uniform(50, 170, (200, 2))
+    half = (truth[::2, ::2] + SLANT @ (0.5, 0.5)) / 2  # at the centres of pixels twice as large
+    found = refine_matches(source, target, half.astype(np.float32), pixel, axes=2, radius=12, stride=2)
+    np.testing.assert_allclose(found.displacement, SHIFT + pixel @ SLANT.T, atol=0.1)

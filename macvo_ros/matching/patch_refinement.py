@@ -48,7 +48,7 @@ _NOISE = 2.0
 _RIDGE = 1.0
 _SLOPE = 0.05
 """By how much slopes of the dense match may be off (1 sigma), pixels per pixel; errors are alike from 0.02 to 0.15."""
-_PLANE = (18, 6)
+_PLANE = (18, 9)
 """Radius and stride of the samples that the plane through the dense match is fitted to, pixels of what was matched."""
 
 
@@ -131,19 +131,20 @@ def refine_matches(
     values = np.ascontiguousarray(target, dtype=np.float32)
     error, solution = np.zeros_like(template), np.zeros((count, moving + 2), np.float32)
     shift, turn = np.zeros((count, axes), np.float32), np.zeros((count, axes, 2), np.float32)
-    active = np.arange(count)
+    active: slice | Whole = slice(None)
     for _ in range(_ITERATIONS):
         moved = [position[active] for position in positions]
         for axis in range(axes):
-            moved[axis] += shift[active, axis, None] + turn[active, axis] @ lever
+            moved[axis] = moved[axis] + (turn[active, axis] @ lever + shift[active, axis, None])
         error[active] = _read(values, *moved) - template[active]
         solution[active] = (project[active] @ error[active][..., None])[..., 0]
         step = np.clip(solution[active, :moving], -largest / 2, largest / 2)
         shift[active] -= step[:, :axes]
         turn[active] -= step[:, axes:].reshape(-1, axes, 2)
-        active = active[np.abs(step[:, :axes]).max(axis=1) >= _CONVERGED]
-        if not len(active):
+        moves = np.arange(count)[active][np.abs(step[:, :axes]).max(axis=1) >= _CONVERGED]
+        if not len(moves):
             break
+        active = moves
     residual = error - (solution[:, None, :] @ basis)[:, 0]
     noise2 = (residual**2) @ window + np.float32(_READ_NOISE**2)
     diagonal = np.diagonal(solver, axis1=1, axis2=2)[:, :axes]

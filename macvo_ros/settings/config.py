@@ -39,7 +39,7 @@ class MatchingConfig:
     """At which size images are searched (`classic`, `lite`)."""
 
     work_pixels: int = setting(
-        256000,
+        320000,
         "Larger images are reduced to about this many pixels for the dense search and the checks; keypoints are "
         "matched in the full images. 0: never reduced.",
         low=0,

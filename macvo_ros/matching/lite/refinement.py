@@ -31,8 +31,8 @@ Float64 = npt.NDArray[np.float64]
 _STRIDE = 3
 """Pixels between the samples of a patch; the images are smoothed so that they miss nothing."""
 _RADII = (6, 18)
-"""Of the patches that keypoints are refined with, pixels: a 36th of the image's width within these. What lies in a patch
-should be about a plane, and in a small image it is farther apart."""
+"""Of the patches that keypoints are refined with, pixels: a 36th of the image's width within these. What lies in a
+patch should be about a plane, and in a small image it is farther apart."""
 
 REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.46, dense=0.71)
 REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.64, dense=0.64)
