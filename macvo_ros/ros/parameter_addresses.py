@@ -15,6 +15,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -50,7 +51,7 @@ def shared_parameters(arguments: Sequence[str], node: str) -> dict[str, str]:
 def _ros_options(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The options of `--ros-args` ... `--` that carry parameters, each with its value."""
     inside = False
-    for word, following in zip(arguments, arguments[1:], strict=False):
+    for word, following in itertools.pairwise(arguments):
         if word in ("--ros-args", "--"):
             inside = word == "--ros-args"
         elif inside and word in ("-p", "--param", "--params-file"):

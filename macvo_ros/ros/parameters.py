@@ -57,8 +57,11 @@ class NodeConfig(Config):
     calibration_file: str = setting(
         "", "Calibration of the cameras for streams without camera_info, a YAML file; empty: use camera_info."
     )
-    reliable: bool = setting(
-        False, "Ask publishers for reliable delivery; false: sensor-data QoS, fits every publisher."
+    reliability: str = setting(
+        "auto",
+        "Delivery of the images. auto: reliable where all publishers of a topic offer it, best effort otherwise; "
+        "reliable: nothing comes from publishers that do not offer it; best_effort: fits all, loses large images.",
+        choices=("auto", "reliable", "best_effort"),
     )
     on_time_jump: str = setting(
         "continue",

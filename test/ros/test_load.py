@@ -42,7 +42,7 @@ STARVED = 0.1
 def node(start_node, ros):
     from harness import Peer
 
-    process = start_node("load", camera_at_base=True, watchdog=0.3, reliable=False)
+    process = start_node("load", camera_at_base=True, watchdog=0.3, reliability="best_effort")
     peer = Peer("load")
     supervised = SupervisedNode(process, peer, HD1200)
     supervised.calibrate(*info_messages(HD1200, 0))
@@ -130,7 +130,7 @@ def test_images_lost_for_want_of_shared_memory_are_noticed(start_node, make_peer
     """A driver without our profile loses most large images; the node says so, and what to do."""
     from diagnostic_msgs.msg import DiagnosticArray
 
-    process = start_node("lossy", camera_at_base=True, watchdog=0.3, reliable=False)
+    process = start_node("lossy", camera_at_base=True, watchdog=0.3, reliability="best_effort")
     peer = make_peer("lossy")
     diagnostics = peer.listen(DiagnosticArray, "/diagnostics")
     peer.until(lambda: any("lossy" in status.name for m in diagnostics for status in m.status), "the node")

@@ -232,7 +232,9 @@ def test_a_home_that_cannot_be_written(make_peer, ros, frames, tmp_path, monkeyp
     monkeypatch.setenv("HOME", "/proc/nobody")  # not even root can write there
     monkeypatch.delenv("ROS_LOG_DIR")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    process = NodeProcess("homeless", tmp_path / "output.txt", camera_at_base=True, watchdog=0.3, reliable=True)
+    process = NodeProcess(
+        "homeless", tmp_path / "output.txt", camera_at_base=True, watchdog=0.3, reliability="reliable"
+    )
     try:
         node = SupervisedNode(process, make_peer("homeless"), frames[0].camera)
         node.calibrate()

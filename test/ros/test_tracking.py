@@ -54,7 +54,7 @@ def _run(frames, start_node, peer):
 
     from macvo_ros.msg import Status
 
-    node = start_node("scene", watchdog=0.5, map_period=0.0, reliable=False)
+    node = start_node("scene", watchdog=0.5, map_period=0.0, reliability="best_effort")
     latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     static = peer.publisher(TFMessage, "/tf_static", latched)
     static.publish(TFMessage(transforms=[static_transform("base_link", "camera_link", TILT)]))
