@@ -48,11 +48,7 @@ def healthy() -> dict[str, TopicFacts]:
         ({"right image": {"incompatible": "RELIABILITY", "received": 0}}, {}, "reliability to auto"),
         ({"right camera_info": {"received": 0}}, {}, "no camera_info on /cam/right/camera_info"),
         ({"left image": {"received": 0}}, {}, "sends nothing"),
-        (
-            {"left image": {"received": 2, "lost": 48}},
-            {"loss": "48 of 50 images were lost"},
-            "48 of 50 images were lost",
-        ),
+        ({"left image": {"received": 2, "lost": 48}}, {"loss": "48 of 50 were lost"}, "48 of 50 were lost"),
         ({}, {"offset": 0.04}, "right stamps are 40.000 ms after the left ones; set approximate_sync to true"),
         ({}, {"offset": -0.04}, "before the left ones"),
         ({}, {"offset": 0.04, "approximate": True}, "sync_tolerance is 0.01 s: raise it above 0.04 s"),

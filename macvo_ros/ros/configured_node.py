@@ -109,7 +109,8 @@ class ConfiguredNode:
 
     def change(self, config: NodeConfig) -> None:
         """Use the live settings of `config` from now on."""
-        self._config = self._outputs.config = config
+        self._config = config
+        self._outputs.change(config)
         self._tracking.request_config(config)
 
     def reset(self, pose: Float64 | None, covariance: Float64 | None) -> None:
@@ -148,6 +149,7 @@ class ConfiguredNode:
         self._refusals.say(kind, reason)
 
     def _publish_diagnostics(self) -> None:
+        self._outputs.greet()
         now = header(self._node.get_clock().now().nanoseconds, "")  # what is reported is at least as new
         counts, before = self._counters.snapshot(), self._reported
         topics = topic_facts(self._node, self._inputs)
