@@ -33,6 +33,7 @@ from macvo_ros.ros.input_watchdog import TopicFacts, explain_silence, overwritte
 from macvo_ros.ros.inputs import StereoInputs
 from macvo_ros.ros.messages import header
 from macvo_ros.ros.outputs import Outputs
+from macvo_ros.ros.overload import OverloadLog
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.repeated_log import RepeatedLog
 from macvo_ros.ros.services import Services
@@ -63,7 +64,10 @@ class ConfiguredNode:
         self._losses = RepeatedLog(lambda text: logger.warning(text), period=30.0)
         self._recent_loss = RecentLoss()
         self._overwritten = 0
-        self._silences = RepeatedLog(lambda text: logger.error(text), period=30.0)
+        self._silences = RepeatedLog(lambda text: logger.error(text), period=30.0, counting=False)
+        self._overload = OverloadLog(lambda text: logger.warning(text))
+        self._clocks = RepeatedLog(lambda text: logger.warning(text), period=30.0, counting=False)
+        self._configured_at = self._reported_at = time.monotonic()
         self._placement = CameraPlacement(node, config)
         self._tracking = Tracking(config, odometry, self._placement.base_from, calibration, notice=logger.info)
         self._outputs = Outputs(node, config)
@@ -151,12 +155,16 @@ class ConfiguredNode:
     def _publish_diagnostics(self) -> None:
         self._outputs.greet()
         now = header(self._node.get_clock().now().nanoseconds, "")  # what is reported is at least as new
-        counts, before = self._counters.snapshot(), self._reported
+        counts, before, seconds = self._counters.snapshot(), self._reported, time.monotonic() - self._reported_at
+        self._overload.update(counts)
         topics = topic_facts(self._node, self._inputs)
         hint = self._loss(topics)
         silence = self._silence(topics, counts.waiting, hint)
-        report = Report(self._estimate, self._latency, counts, before, topics, silence, hint, self._paused)
-        self._reported = counts
+        clock = self._clock_trouble()
+        report = Report(
+            self._estimate, self._latency, counts, before, seconds, topics, silence, hint, clock, self._paused
+        )
+        self._reported, self._reported_at = counts, time.monotonic()
         self._diagnostics.publish(diagnostic_array(self._node.get_fully_qualified_name().strip("/"), report, now))
 
     def _loss(self, topics: list[TopicFacts]) -> str:
@@ -178,5 +186,18 @@ class ConfiguredNode:
             return ""
         pairs = pair_facts(self._config, self._inputs, self._counters.snapshot())
         text = explain_silence(quiet, topics, pairs, loss)
-        self._silences.say("silence", text, key=text.rsplit("likely cause", 1)[-1])
+        self._silences.say("silence", text, key=f"since {self._counters.last_tracked}")  # one line for each silence
+        return text
+
+    def _clock_trouble(self) -> str:
+        """What there is to say of simulated time that does not begin; empty while there is nothing."""
+        clock = self._node.get_clock()
+        waited = time.monotonic() - self._configured_at
+        if not clock.ros_time_is_active or clock.now().nanoseconds or waited < self._config.watchdog:
+            return ""
+        text = (
+            "use_sim_time is true but nothing has come on /clock: play the bag with --clock, start the simulator, or "
+            "set use_sim_time to false; until then the age of images is unknown"
+        )
+        self._clocks.say("simulated time", text)
         return text

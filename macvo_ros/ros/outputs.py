@@ -100,7 +100,8 @@ class Outputs:
         message = self._status_type(**status_fields(estimate))
         message.header = messages.header(estimate.frame.stamp, self._config.odom_frame)
         message.latency, message.overhead = latency, overhead
-        message.age = (self._node.get_clock().now().nanoseconds - estimate.frame.stamp) * 1e-9
+        now = self._node.get_clock().now().nanoseconds
+        message.age = (now - estimate.frame.stamp) * 1e-9 if now else np.nan  # 0: nothing has come on /clock
         for name in ("received", "processed", "dropped", "refused", "unpaired", "lost", "degraded", "resets"):
             setattr(message, name, getattr(counts, name))
         message.waiting = min(counts.waiting, 255)

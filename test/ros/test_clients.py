@@ -94,7 +94,7 @@ def test_a_viewer_that_hangs_does_not_slow_the_node(node, frames):
 
 
 def round_trips(node, frames, count):
-    """Seconds from sending each of so many pairs to its status, one after the other; scenes are published after that."""
+    """Seconds from sending each of so many pairs to its status, one after the other; scenes come after that."""
     found = []
     for i in range(count):
         started = time.monotonic()
