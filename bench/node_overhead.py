@@ -55,7 +55,8 @@ def start(name: str, folder: Path, width: int, height: int, matcher: str) -> tup
 
     from macvo_ros.geometry.camera import StereoCamera
 
-    process = NodeProcess(name, folder / f"{name}.txt", camera_at_base=True, watchdog=0.5, matcher=matcher)
+    parameters = {"camera_at_base": True, "watchdog": 0.5, "matcher": matcher, "reliability": "best_effort"}
+    process = NodeProcess(name, folder / f"{name}.txt", **parameters)
     peer = Peer(name)
     camera = StereoCamera(0.5 * width, 0.5 * width, width / 2 - 0.5, height / 2 - 0.5, 0.12, width, height)
     node = SupervisedNode(process, peer, camera)

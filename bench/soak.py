@@ -272,6 +272,7 @@ def main() -> int:
         rclpy.init()
         log = Path(folder) / "node.txt"
         settings = {"camera_at_base": True, "watchdog": 0.5, "matcher": options.matcher, "trajectory_poses": 1000}
+        settings["reliability"] = "best_effort"  # what does not come in time must not come late
         process, peer = NodeProcess("soak", log, **settings), Peer("soak")
         try:
             node = SupervisedNode(process, peer, feed.camera)
