@@ -40,7 +40,7 @@ from macvo_ros.ros.services import Services
 from macvo_ros.ros.topic_facts import pair_facts, topic_facts
 from macvo_ros.ros.tracking import Odometry, Tracked, Tracking
 from macvo_ros.ros.trajectory_log import TrajectoryLog
-from macvo_ros.ros.transport_loss import RecentLoss, loss_hint, shared_memory_segments
+from macvo_ros.ros.transport_loss import RecentLoss, loss_hint, senders_segments
 from macvo_ros.ros.worker import Worker
 
 Float64 = npt.NDArray[np.float64]
@@ -172,7 +172,7 @@ class ConfiguredNode:
         images = [topic for topic in topics if topic.role.endswith("image")]
         lost, sent = self._recent_loss.update(images)
         overwritten, self._overwritten = self._overwritten, sum(topic.overwritten for topic in images)
-        hints = [loss_hint(images, lost, sent, shared_memory_segments()) if lost else ""]
+        hints = [loss_hint(images, lost, sent, senders_segments()) if lost else ""]
         if self._overwritten > overwritten:
             hints.append(overwritten_hint(images))
         for hint in filter(None, hints):

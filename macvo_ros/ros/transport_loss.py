@@ -16,6 +16,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import deque
 from pathlib import Path
 
@@ -50,7 +52,7 @@ class RecentLoss:
 def loss_hint(images: list[TopicFacts], lost: int, sent: int, segments: list[int]) -> str:
     """What to do about images lost in transport; empty when hardly any were.
 
-    segments: bytes of each sender's shared memory that this process has open (`shared_memory_segments`).
+    segments: bytes of each sender's shared memory (`senders_segments`).
     """
     if lost <= USUAL_SHARE * max(sent, 1 / USUAL_SHARE):  # one single image is never told of
         return ""
@@ -75,14 +77,23 @@ def _reliability_cure(images: list[TopicFacts]) -> str:
     return "let the camera driver publish with reliable QoS, which reliability: auto then follows"
 
 
-def shared_memory_segments() -> list[int]:
-    """Bytes of FastDDS's shared-memory segments that this process has open; none with another way of transport.
+def senders_segments() -> list[int]:
+    """Bytes of the shared memory of each FastDDS sender this process hears; none with another way of transport.
 
-    Those are its own and that of everybody who sent it something.
+    A process maps the segment of everybody who sent it something; of its own ones it holds the lock (`_el`).
     """
     try:
-        words = [line.split() for line in Path("/proc/self/maps").read_text().splitlines()]
-        names = {word[-1] for word in words if word[-1].startswith("/dev/shm/fastrtps_") and "_port" not in word[-1]}
-        return [Path(name).stat().st_size for name in names]
-    except OSError:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        held = {os.readlink(link) for link in _open_files()}
+        names = {name for line in lines if _SEGMENT.fullmatch(name := line.rpartition(" ")[2])}
+        return [Path(name).stat().st_size for name in names if f"{name}_el" not in held]
+    except OSError:  # not Linux, or a sender has just gone
         return []
+
+
+def _open_files() -> list[str]:
+    links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    return [link for link in links if os.path.islink(link)]  # without the one that listed them
+
+
+_SEGMENT = re.compile(r"/dev/shm/fastrtps_(?!port)\w+")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,28 @@ def test_images_of_an_ordinary_driver_arrive(start_node, make_peer):
     assert "/ordinary/left/image_rect (reliable)" in process.output()
     assert process.stop() == 0
     assert "Traceback" not in process.output()
+
+
+def test_a_loss_that_shared_memory_did_not_cause_is_not_blamed_on_it(start_node, make_peer):
+    """The driver has room for its images; the node hangs for a while, and what comes by best effort is gone."""
+    process = start_node("hanging", camera_at_base=True, reliability="best_effort", watchdog=0.5)
+    node = Diagnosed(process, make_peer("hanging"))
+    script = Path(__file__).with_name("plain_publisher.py")
+    command = [sys.executable, str(script), "hanging", "9999", "reliable", "any"]
+    driver = subprocess.Popen(command, stdin=subprocess.PIPE)
+    try:
+        node.peer.until(lambda: node.received("left image") > 5, "images")
+        os.kill(process.pid, signal.SIGSTOP)
+        node.peer.drain(3.0)
+        os.kill(process.pid, signal.SIGCONT)
+        node.peer.until(lambda: "images lost: " in process.output(), "a line of the log")
+    finally:
+        driver.kill()
+        driver.wait()
+    (line, *_) = [line for line in process.output().splitlines() if "images lost: " in line]
+    assert "set the parameter reliability to auto" in line
+    assert "shared memory" not in line
+    assert process.stop() == 0
 
 
 def test_reliability_follows_publishers_that_come_and_go(start_node, make_peer, frames):
