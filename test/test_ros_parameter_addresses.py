@@ -54,7 +54,7 @@ def test_what_names_the_node_or_is_for_another_is_not(shared, section):
 
 def test_names_may_be_nested_and_tags_odd(shared):
     """A file as launch writes it: tuples keep their tag."""
-    content = "robot:\n  front:\n    '*':\n      ros__parameters:\n        a: !!python/tuple\n        - true\n        - 2\n"
+    content = "robot:\n  front:\n    '*':\n      ros__parameters:\n        a: !!python/tuple\n        - 2\n"
     assert shared(content) == {"a"}
 
 
