@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""The topics the node publishes, most urgent first; whatever costs time is computed only while somebody listens."""
+"""The topics the node publishes, most urgent first; what costs much time is computed only while somebody listens."""
 
 from __future__ import annotations
 

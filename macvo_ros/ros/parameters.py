@@ -27,7 +27,7 @@ from macvo_ros.settings.declaration import Setting, build, section, setting, set
 
 @dataclass(frozen=True)
 class PublishConfig:
-    """Switches of the topics; each is also computed only while somebody subscribes."""
+    """Switches of the topics; images are also computed only while somebody subscribes."""
 
     odometry: bool = setting(True, "Publish ~/odometry.", live=True)
     pose: bool = setting(True, "Publish ~/pose.", live=True)
