@@ -11,6 +11,7 @@
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
 # limitations under the License.
+
 """Where the parameters of a command line were addressed to: this node, or a wildcard that many nodes share."""
 
 from __future__ import annotations

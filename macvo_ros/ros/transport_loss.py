@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections import deque
@@ -84,16 +85,19 @@ def senders_segments() -> list[int]:
     """
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
-        held = {os.readlink(link) for link in _open_files()}
-        names = {name for line in lines if _SEGMENT.fullmatch(name := line.rpartition(" ")[2])}
-        return [Path(name).stat().st_size for name in names if f"{name}_el" not in held]
-    except OSError:  # not Linux, or a sender has just gone
+        files = os.listdir("/proc/self/fd")
+    except OSError:  # not Linux
         return []
-
-
-def _open_files() -> list[str]:
-    links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
-    return [link for link in links if os.path.islink(link)]  # without the one that listed them
+    held = set()
+    for number in files:
+        with contextlib.suppress(OSError):  # closed meanwhile by another thread
+            held.add(os.readlink(f"/proc/self/fd/{number}"))
+    sizes = []
+    for name in {name for line in lines if _SEGMENT.fullmatch(name := line.rpartition(" ")[2])}:
+        with contextlib.suppress(OSError):  # its sender has just gone
+            if f"{name}_el" not in held:
+                sizes.append(Path(name).stat().st_size)
+    return sizes
 
 
 _SEGMENT = re.compile(r"/dev/shm/fastrtps_(?!port)\w+")

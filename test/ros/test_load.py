@@ -154,7 +154,11 @@ def test_images_lost_for_want_of_shared_memory_are_noticed(start_node, make_peer
     driver = subprocess.Popen([sys.executable, str(script), "lossy", "9999"], env=environment)
     try:
         peer.until(
-            lambda: any("lost in transport" in status.message for m in diagnostics for status in m.status),
+            lambda: any(
+                status.name.startswith("lossy") and "lost in transport" in status.message
+                for message in diagnostics
+                for status in message.status
+            ),
             "the loss to be reported",
         )
     finally:
