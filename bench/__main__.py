@@ -34,11 +34,13 @@ PARTS: dict[str, list[str]] = {
     "lite": ["bench.lite"],
     "live_rate": ["bench.live_rate"],
     "lite_profile": ["bench.lite_profile"],
+    "ekf_silence": ["bench.ekf_silence"],
     "fusion": ["bench.fusion"],
     "memory": ["bench.matcher_memory"],
     "node": ["bench.node_overhead"],
     "rendering": ["bench.render_speed"],
     "startup": ["bench.startup"],
+    "transport": ["bench.transport"],
     "successive_errors": ["bench.successive_errors"],
     "vertical_disparity": ["bench.vertical_disparity"],
 }

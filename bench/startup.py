@@ -66,7 +66,8 @@ def node_seconds(name: str, folder: Path, matcher: str) -> dict[str, float]:
     frames = [sequence[i] for i in range(3)]
     peer = Peer(name)
     started = time.time()
-    process = NodeProcess(name, folder / f"{name}.txt", camera_at_base=True, watchdog=0.5, matcher=matcher)
+    parameters = {"camera_at_base": True, "watchdog": 0.5, "matcher": matcher, "reliability": "reliable"}
+    process = NodeProcess(name, folder / f"{name}.txt", **parameters)
     try:
         wait_until_active(peer, process.name)
         known = time.time() - started

@@ -26,7 +26,7 @@ from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import OpaqueFunction
 from launch_ros.actions import Node
 
-from macvo_ros.ros.launching import declared, include, values
+from macvo_ros.ros.launching import declared, include, truth, values
 
 SHARE = Path(get_package_share_directory("macvo_ros"))
 
@@ -44,6 +44,12 @@ ARGUMENTS = [
     ("bag", "", "ROS 2 bag to play instead of a camera"),
     ("imu", "", "topic of the IMU; empty: the source's own"),
     ("base_frame", "", "robot frame; empty: the source's own"),
+    (
+        "use_sim_time",
+        "",
+        "true or false: follow /clock, odometry and filter alike; empty: true with a bag, EuRoC, KITTI",
+    ),
+    ("start_camera", "true", "source:=zedx: false when the driver runs already"),
     ("ekf_file", str(SHARE / "config" / "ekf.yaml"), "parameter file of robot_localization"),
     ("rviz", "false", "true opens RViz"),
 ]
@@ -60,14 +66,16 @@ def actions(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     source = value["source"]
     imu, base_frame, knows_up = SOURCES[source]
     imu, base_frame = value["imu"] or imu, value["base_frame"] or base_frame
+    played = bool(value["bag"]) or source in ("euroc", "kitti")
+    sim_time = truth("use_sim_time", value["use_sim_time"] or str(played))  # one clock for both, or the filter is mute
     started: list[LaunchDescriptionEntity] = []
     if source != "none":
-        arguments = {"publish_tf": "false", "bag": value["bag"], "rviz": value["rviz"]}
+        arguments = {name: value[name] for name in ("bag", "rviz")}
+        arguments.update(publish_tf="false", use_sim_time=str(sim_time).lower())
         if source == "zedx":
-            arguments.update(base_frame=base_frame, publish_imu_tf="true")
+            arguments.update(base_frame=base_frame, publish_imu_tf="true", start_camera=value["start_camera"])
         started.append(include(SHARE / "launch" / f"{source}.launch.py", arguments))
-    played = bool(value["bag"]) or source in ("euroc", "kitti")
-    overrides: dict[str, object] = {"base_link_frame": base_frame, "use_sim_time": played}
+    overrides: dict[str, object] = {"base_link_frame": base_frame, "use_sim_time": sim_time}
     if imu:
         overrides["imu0"] = imu
     if not knows_up:  # an IMU without orientation: angular velocity only

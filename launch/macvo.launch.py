@@ -28,7 +28,7 @@ from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import ExecuteProcess, OpaqueFunction
 from launch_ros.actions import Node
 
-from macvo_ros.ros.launching import declared, fastdds_profile, values
+from macvo_ros.ros.launching import declared, fastdds_profile, truth, values
 
 SHARE = Path(get_package_share_directory("macvo_ros"))
 
@@ -111,10 +111,3 @@ def play(bag: str, rate: str, delay: str) -> ExecuteProcess:
         )
     command = ["ros2", "bag", "play", str(path), "--clock", "--rate", rate, "--delay", delay]
     return ExecuteProcess(cmd=command, output="screen")
-
-
-def truth(name: str, text: str) -> bool:
-    """A launch argument as a truth value."""
-    if text.lower() not in ("true", "false"):
-        raise RuntimeError(f"{name}:={text}: expected true or false")
-    return text.lower() == "true"

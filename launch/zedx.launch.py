@@ -44,10 +44,11 @@ ARGUMENTS = [
     ("publish_tf", "true", "broadcast odom -> base (off beside robot_localization)"),
     ("matcher", "", "who matches images"),
     ("bag", "", "play this ROS 2 bag instead of a camera"),
+    ("use_sim_time", "", "true or false: follow /clock; empty: true with a bag"),
     ("rviz", "false", "true opens RViz"),
 ]
 
-PASSED_ON = ("params_file", "odom_frame", "publish_tf", "matcher", "bag", "rviz")
+PASSED_ON = ("params_file", "odom_frame", "publish_tf", "matcher", "bag", "use_sim_time", "rviz")
 
 
 def generate_launch_description() -> LaunchDescription:

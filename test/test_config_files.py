@@ -115,7 +115,8 @@ def test_remapped_topics_are_those_the_node_listens_to():
 
 
 def test_rviz_shows_topics_the_node_publishes():
-    published = set(re.findall(r'"~/([\w/]+)"', (ROOT / "macvo_ros" / "ros" / "outputs.py").read_text()))
+    sources = [(ROOT / "macvo_ros" / "ros" / name).read_text() for name in ("outputs.py", "history.py")]
+    published = set(re.findall(r'"~/([\w/]+)"', "".join(sources)))
     displays = yaml.safe_load((CONFIG / "macvo.rviz").read_text())["Visualization Manager"]["Displays"]
     shown = {display["Topic"]["Value"] for display in displays if "Topic" in display}
     assert {topic for topic in shown if topic.startswith("/macvo/")} <= {f"/macvo/{name}" for name in published}

@@ -263,6 +263,33 @@ def test_fusion_on_a_bag_with_an_imu_that_does_not_know_up(start, tmp_path):
     assert started["ros2"].command[3] == str(bag)
 
 
+@pytest.mark.parametrize("given", ["true", "false"])
+@pytest.mark.parametrize("source", ["zedx", "euroc", "kitti", "none"])
+def test_fusion_gives_odometry_and_filter_one_clock(start, source, given):
+    started = start("fusion.launch.py", source=source, use_sim_time=given)
+    clocks = {name: process.parameters["use_sim_time"] for name, process in started.items() if process.parameters}
+    nodes = {"ekf_node"} if source == "none" else {"ekf_node", "macvo_node"}
+    assert clocks == dict.fromkeys(nodes, given == "true")
+
+
+@pytest.mark.parametrize(("source", "played"), [("zedx", False), ("euroc", True), ("kitti", True), ("none", False)])
+def test_fusion_follows_the_clock_where_a_bag_is_played(start, source, played):
+    started = start("fusion.launch.py", source=source)
+    assert {process.parameters["use_sim_time"] for process in started.values() if process.parameters} == {played}
+
+
+def test_fusion_lists_and_takes_what_it_passes_on(start):
+    file = str(ROOT / "launch" / "fusion.launch.py")
+    listed = {argument.name for argument in get_launch_description_from_python_launch_file(file).get_launch_arguments()}
+    assert {"start_camera", "use_sim_time", "bag", "rviz"} <= listed
+    assert set(start("fusion.launch.py", start_camera="false")) == {"macvo_node", "ekf_node"}
+
+
+def test_fusion_refuses_a_clock_that_is_neither(start):
+    with pytest.raises(RuntimeError, match="use_sim_time:=maybe: expected true or false"):
+        start("fusion.launch.py", use_sim_time="maybe")
+
+
 def test_fusion_beside_a_running_odometry(start):
     started = start("fusion.launch.py", source="none", imu="/imu/data", base_frame="base_footprint")
     assert list(started) == ["ekf_node"]

@@ -37,6 +37,7 @@ from macvo_ros.odometry.message_fields import (
     is_published,
     join_stamp,
     keypoint_cloud,
+    measured_velocity,
     message_covariance,
     odometry_fields,
     split_stamp,
@@ -85,6 +86,29 @@ def test_twist_held_for_the_interval_makes_the_motion(rotation_vector, translati
     generator[:3, :3] = np.cross(np.eye(3), angular)
     generator[:3, 3] = linear
     np.testing.assert_allclose(expm(generator * elapsed), motion, atol=1e-7)
+
+
+def test_a_velocity_that_nobody_measured_is_not_claimed():
+    """One axis known to 1 cm/s, the others worse than unknown: only the known part of the velocity remains."""
+    rng = np.random.default_rng(5)
+    axes = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    covariance = (axes * np.array([1e-4, 2e3, 3e3, 5e3, 1e4, 1e5])) @ axes.T
+    speed = rng.normal(size=6) * 100
+    velocity, kept = measured_velocity(speed, covariance)
+    np.testing.assert_allclose(axes[:, 0] @ velocity, axes[:, 0] @ speed)
+    np.testing.assert_allclose(axes[:, 1:].T @ velocity, 0, atol=1e-6)
+    np.testing.assert_allclose(axes[:, 0] @ kept @ axes[:, 0], 1e-4, rtol=1e-3)
+    assert np.diag(kept).max() <= UNKNOWN_VARIANCE
+    sure = random_covariance(rng, 6, 1.0)
+    assert all(given is back for given, back in zip((speed, sure), measured_velocity(speed, sure), strict=True))
+
+
+def test_two_stamps_hardly_apart_are_no_speed():
+    """A centimetre in a microsecond, known to a millimetre: not ten kilometres a second, but unknown."""
+    relative = RelativeMotion(rigid(np.zeros(3), [0.01, 0, 0]), np.eye(6) * 1e-6)
+    fields = odometry_fields(estimate_of(relative, elapsed=1e-6))
+    np.testing.assert_allclose(np.concatenate([fields.linear, fields.angular]), 0, atol=1e-9)
+    assert 0 < fields.twist_covariance.max() <= UNKNOWN_VARIANCE
 
 
 def test_twist_covariance_is_that_of_simulated_velocities():

@@ -45,14 +45,14 @@ float32 pose_time
 float32 core_time       # the whole odometry core
 float32 latency         # from arrival of the second image of the pair to publication
 float32 overhead        # latency without the core and waiting for it: decoding, rectifying and publishing
-float32 age             # from the stamp of the image to publication, by the node's clock
+float32 age             # from the stamp of the image to publication, by the node's clock; nan while that has no time
 
-# Counters since the node was configured. received = processed + dropped + waiting, always.
+# Counters since the node was configured. received = processed + refused + dropped + waiting, always.
 uint64 received         # stereo pairs
-uint64 processed        # pairs the worker finished, refused ones included
+uint64 processed        # pairs that were tracked, lost ones included
 uint64 dropped          # pairs replaced by a newer one before the worker was free
 uint8 waiting           # pairs waiting or being worked on when this was counted
-uint64 refused          # of the processed: unusable ones (see /diagnostics for each reason)
+uint64 refused          # unusable pairs (see /diagnostics for each reason)
 uint64 unpaired         # images that never found a partner
 uint64 lost             # of the processed: pairs without a motion
 uint64 degraded         # of the processed: pairs with a motion from little evidence

@@ -35,7 +35,7 @@ from macvo_ros.uncertainty.trajectory import symmetric_positive
 Float64 = npt.NDArray[np.float64]
 
 UNKNOWN_VARIANCE = 1e3
-"""Variance of a velocity nobody measured (first frame), (m/s)^2 and (rad/s)^2; robot_localization warns above this."""
+"""Variance of a velocity nobody measured, (m/s)^2 and (rad/s)^2; none larger is published, filters warn above this."""
 
 
 CLOUD_FIELDS = ("x", "y", "z", "rgb", "cxx", "cxy", "cxz", "cyy", "cyz", "czz", "match_sigma")
@@ -74,21 +74,37 @@ def odometry_fields(estimate: Estimate) -> OdometryFields:
     """Pose and twist of the base frame as nav_msgs/Odometry defines them.
 
     The twist is Log(dT) / dt, the constant body velocity that makes the motion of the last frame interval. Its
-    covariance is that motion's, S / dt^2, brought to the axes of the current base frame (`twist_covariance`).
+    covariance is that motion's, S / dt^2, brought to the axes of the current base frame (`twist_covariance`). Of what
+    nobody measured, all of it at the first frame, the velocity is 0 +- sqrt(UNKNOWN_VARIANCE) (`measured_velocity`).
     """
-    linear, angular, velocity_covariance = np.zeros(3), np.zeros(3), UNKNOWN_VARIANCE * np.eye(6)
+    velocity, velocity_covariance = np.zeros(6), UNKNOWN_VARIANCE * np.eye(6)
     relative = estimate.relative_base
     if relative is not None and estimate.elapsed > 0:
-        linear, angular = twist(relative.motion, estimate.elapsed)
-        velocity_covariance = twist_covariance(relative, estimate.elapsed)
+        velocity = np.concatenate(twist(relative.motion, estimate.elapsed))
+        velocity, velocity_covariance = measured_velocity(velocity, twist_covariance(relative, estimate.elapsed))
     return OdometryFields(
         position=estimate.pose[:3, 3].copy(),
         orientation=quaternion(estimate.pose[:3, :3]),
         pose_covariance=message_covariance(estimate.covariance),
-        linear=linear,
-        angular=angular,
+        linear=velocity[:3],
+        angular=velocity[3:],
         twist_covariance=message_covariance(velocity_covariance),
     )
+
+
+def measured_velocity(velocity: Float64, covariance: Float64) -> tuple[Float64, Float64]:
+    """A velocity (6,) and its covariance (6, 6) without what is less certain than UNKNOWN_VARIANCE.
+
+    Along each principal axis of the covariance with a larger variance (after a doubted motion, or from two stamps
+    hardly apart) nobody measured anything: the velocity there is 0 and its variance UNKNOWN_VARIANCE.
+    """
+    values, axes = np.linalg.eigh(0.5 * (covariance + covariance.T))
+    if values[-1] <= UNKNOWN_VARIANCE:
+        return velocity, covariance
+    known = values < UNKNOWN_VARIANCE
+    # A little below the limit, which rounding must not bring a variance above.
+    kept = (axes * np.where(known, values, (1 - 1e-9) * UNKNOWN_VARIANCE)) @ axes.T
+    return (axes * known) @ axes.T @ velocity, kept
 
 
 def message_covariance(covariance: Float64) -> Float64:

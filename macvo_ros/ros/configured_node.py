@@ -29,16 +29,18 @@ from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.ros.camera_placement import CameraPlacement
 from macvo_ros.ros.counters import Counters
 from macvo_ros.ros.diagnostics import Report, diagnostic_array
-from macvo_ros.ros.input_watchdog import TopicFacts, explain_silence, loss_hint, overwritten_hint
+from macvo_ros.ros.input_watchdog import TopicFacts, explain_silence, overwritten_hint
 from macvo_ros.ros.inputs import StereoInputs
 from macvo_ros.ros.messages import header
 from macvo_ros.ros.outputs import Outputs
+from macvo_ros.ros.overload import OverloadLog
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.repeated_log import RepeatedLog
 from macvo_ros.ros.services import Services
 from macvo_ros.ros.topic_facts import pair_facts, topic_facts
 from macvo_ros.ros.tracking import Odometry, Tracked, Tracking
 from macvo_ros.ros.trajectory_log import TrajectoryLog
+from macvo_ros.ros.transport_loss import RecentLoss, loss_hint, senders_segments
 from macvo_ros.ros.worker import Worker
 
 Float64 = npt.NDArray[np.float64]
@@ -60,8 +62,12 @@ class ConfiguredNode:
         self._reported = self._counters.snapshot()
         self._refusals = RepeatedLog(lambda text: logger.warning(text))
         self._losses = RepeatedLog(lambda text: logger.warning(text), period=30.0)
-        self._lost = self._overwritten = 0
-        self._silences = RepeatedLog(lambda text: logger.error(text), period=30.0)
+        self._recent_loss = RecentLoss()
+        self._overwritten = 0
+        self._silences = RepeatedLog(lambda text: logger.error(text), period=30.0, counting=False)
+        self._overload = OverloadLog(lambda text: logger.warning(text))
+        self._clocks = RepeatedLog(lambda text: logger.warning(text), period=30.0, counting=False)
+        self._configured_at = self._reported_at = time.monotonic()
         self._placement = CameraPlacement(node, config)
         self._tracking = Tracking(config, odometry, self._placement.base_from, calibration, notice=logger.info)
         self._outputs = Outputs(node, config)
@@ -84,8 +90,6 @@ class ConfiguredNode:
         self._worker.start()
         self._inputs = StereoInputs(self._node, self._config, self._counters, self._worker.put, self._refuse)
         self._inputs.paused = self._paused
-        names = ", ".join(topic.name for topic in self._inputs.topics.values())
-        self._node.get_logger().info(f"listening to {names}")
 
     def stop(self) -> None:
         """Unsubscribe and let the worker finish the pair it has."""
@@ -109,7 +113,8 @@ class ConfiguredNode:
 
     def change(self, config: NodeConfig) -> None:
         """Use the live settings of `config` from now on."""
-        self._config = self._outputs.config = config
+        self._config = config
+        self._outputs.change(config)
         self._tracking.request_config(config)
 
     def reset(self, pose: Float64 | None, covariance: Float64 | None) -> None:
@@ -148,33 +153,51 @@ class ConfiguredNode:
         self._refusals.say(kind, reason)
 
     def _publish_diagnostics(self) -> None:
+        self._outputs.greet()
         now = header(self._node.get_clock().now().nanoseconds, "")  # what is reported is at least as new
-        counts, before = self._counters.snapshot(), self._reported
+        counts, before, seconds = self._counters.snapshot(), self._reported, time.monotonic() - self._reported_at
+        self._overload.update(counts)
         topics = topic_facts(self._node, self._inputs)
-        silence = self._silence(topics, counts.waiting)
         hint = self._loss(topics)
-        report = Report(self._estimate, self._latency, counts, before, topics, silence, hint, self._paused)
-        self._reported = counts
+        silence = self._silence(topics, counts.waiting, hint)
+        clock = self._clock_trouble()
+        report = Report(
+            self._estimate, self._latency, counts, before, seconds, topics, silence, hint, clock, self._paused
+        )
+        self._reported, self._reported_at = counts, time.monotonic()
         self._diagnostics.publish(diagnostic_array(self._node.get_fully_qualified_name().strip("/"), report, now))
 
     def _loss(self, topics: list[TopicFacts]) -> str:
-        """What to do about images that never reached the node since the last time; empty when none were."""
+        """What to do about images that never reached the node lately; empty when hardly any were lost."""
         images = [topic for topic in topics if topic.role.endswith("image")]
-        lost, self._lost = self._lost, sum(topic.lost for topic in images)
+        lost, sent = self._recent_loss.update(images)
         overwritten, self._overwritten = self._overwritten, sum(topic.overwritten for topic in images)
-        hints = [loss_hint(images)] if self._lost > lost else []
+        hints = [loss_hint(images, lost, sent, senders_segments()) if lost else ""]
         if self._overwritten > overwritten:
             hints.append(overwritten_hint(images))
-        for hint in hints:
+        for hint in filter(None, hints):
             self._losses.say("images lost", hint)
-        return "; ".join(hints)
+        return "; ".join(filter(None, hints))
 
-    def _silence(self, topics: list[TopicFacts], waiting: int) -> str:
+    def _silence(self, topics: list[TopicFacts], waiting: int, loss: str) -> str:
         """Why nothing is tracked, once that has lasted for `watchdog` seconds; empty before."""
         quiet = time.monotonic() - self._counters.last_tracked
         if self._inputs is None or self._paused or waiting or quiet < self._config.watchdog:
             return ""
         pairs = pair_facts(self._config, self._inputs, self._counters.snapshot())
-        text = explain_silence(quiet, topics, pairs)
-        self._silences.say("silence", text, key=text.rsplit("likely cause", 1)[-1])
+        text = explain_silence(quiet, topics, pairs, loss)
+        self._silences.say("silence", text, key=f"since {self._counters.last_tracked}")  # one line for each silence
+        return text
+
+    def _clock_trouble(self) -> str:
+        """What there is to say of simulated time that does not begin; empty while there is nothing."""
+        clock = self._node.get_clock()
+        waited = time.monotonic() - self._configured_at
+        if not clock.ros_time_is_active or clock.now().nanoseconds or waited < self._config.watchdog:
+            return ""
+        text = (
+            "use_sim_time is true but nothing has come on /clock: play the bag with --clock, start the simulator, or "
+            "set use_sim_time to false; until then the age of images is unknown"
+        )
+        self._clocks.say("simulated time", text)
         return text

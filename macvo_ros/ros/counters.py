@@ -33,7 +33,7 @@ class Refusals:
 
 @dataclass(frozen=True)
 class Counts:
-    """A consistent snapshot. received = processed + dropped + waiting at all times."""
+    """A consistent snapshot. received = processed + refused + dropped + waiting at all times."""
 
     received: int = 0
     processed: int = 0
@@ -48,7 +48,7 @@ class Counts:
     @property
     def waiting(self) -> int:
         """Pairs in the mailbox or in the worker's hands."""
-        return self.received - self.processed - self.dropped
+        return self.received - self.processed - self.refused - self.dropped
 
 
 class Counters:
@@ -67,21 +67,16 @@ class Counters:
             self._counts = replace(self._counts, **now)
 
     def tracked(self, status: Status) -> None:
-        """Count a pair that was processed by tracking it."""
+        """Count a pair that was tracked."""
         self.add(processed=1, lost=int(status is Status.LOST), degraded=int(status is Status.DEGRADED))
         self.last_tracked = time.monotonic()
 
     def refuse(self, kind: str, reason: str) -> int:
-        """Count a pair that was processed by refusing it; returns how many of this kind there were."""
+        """Count a pair that could not be used; returns how many of this kind there were."""
         with self._lock:
             before = self._counts.refusals.get(kind, Refusals(0, ""))
             refusals = {**self._counts.refusals, kind: Refusals(before.count + 1, reason)}
-            self._counts = replace(
-                self._counts,
-                processed=self._counts.processed + 1,
-                refused=self._counts.refused + 1,
-                refusals=refusals,
-            )
+            self._counts = replace(self._counts, refused=self._counts.refused + 1, refusals=refusals)
         return before.count + 1
 
     def snapshot(self) -> Counts:

@@ -26,6 +26,7 @@ from macvo_ros.odometry.message_fields import status_fields
 from macvo_ros.odometry.status import Status
 from macvo_ros.ros.counters import Counts
 from macvo_ros.ros.input_watchdog import TopicFacts, seen_on
+from macvo_ros.ros.overload import overload_hint
 
 LEVELS = {
     Status.INITIALIZING: DiagnosticStatus.OK,
@@ -37,15 +38,20 @@ LEVELS = {
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What the diagnostics are made of. before: the counts of the report before this one, for what is new."""
+    """What the diagnostics are made of.
+
+    before: the counts of the report before this one, `seconds` ago, for what is new. clock: what is wrong with time.
+    """
 
     estimate: Estimate | None
     latency: float
     counts: Counts
     before: Counts
+    seconds: float
     topics: list[TopicFacts]
     silence: str
     loss: str
+    clock: str
     paused: bool
 
 
@@ -71,7 +77,8 @@ def tracking_status(name: str, report: Report) -> DiagnosticStatus:
         fields = status_fields(estimate)
         message.values = [
             *(_value(key, fields[key]) for key in ("keypoints", "inliers", "chi2", "median_match_sigma")),
-            *(_value(f"{key}, m or rad", fields[key]) for key in ("position_sigma", "rotation_sigma")),
+            _value("position_sigma, m", fields["position_sigma"]),
+            _value("rotation_sigma, rad", fields["rotation_sigma"]),
             _value("core time, s", fields["core_time"]),
             _value("latency, s", report.latency),
         ]
@@ -85,13 +92,9 @@ def input_status(name: str, report: Report) -> DiagnosticStatus:
     message = DiagnosticStatus(
         name=f"{name}: input", hardware_id=name, level=DiagnosticStatus.OK, message="images arrive"
     )
-    troubles = []
-    if counts.dropped > before.dropped:
-        share = (counts.dropped - before.dropped) / max(1, counts.received - before.received)
-        troubles.append(
-            f"{counts.dropped - before.dropped} pairs dropped ({share:.0%}): they come faster than they are tracked; "
-            "lower the rate or size, or take a faster matcher"
-        )
+    troubles = [report.clock] if report.clock else []
+    if overload := overload_hint(counts, before, report.seconds):
+        troubles.append(overload)
     if counts.unpaired > before.unpaired:
         troubles.append(f"{counts.unpaired - before.unpaired} images without a partner")
     if report.loss:

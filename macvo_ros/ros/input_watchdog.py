@@ -25,7 +25,8 @@ class TopicFacts:
 
     types: message types it is published with, one per publisher. age: seconds since its last message.
     alternatives: topics of the right type that are published elsewhere. lost: messages the middleware did not deliver;
-    overwritten: those that it delivered and the node did not take before newer ones came.
+    overwritten: those that it delivered and the node did not take before newer ones came. asked: the reliability we ask
+    for (reliable or best effort), offered: that of each publisher.
     """
 
     role: str
@@ -40,6 +41,8 @@ class TopicFacts:
     size: int = 0
     alternatives: tuple[str, ...] = ()
     overwritten: int = 0
+    asked: str = ""
+    offered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,11 +59,11 @@ class PairFacts:
     last_refusal: str
 
 
-def explain_silence(seconds: float, topics: list[TopicFacts], pairs: PairFacts) -> str:
-    """One line per topic, then the likely cause."""
+def explain_silence(seconds: float, topics: list[TopicFacts], pairs: PairFacts, loss: str = "") -> str:
+    """One line per topic, then the likely cause. loss: what there is to say of lost images."""
     lines = [f"no stereo pair was tracked for {seconds:.0f} s"]
     lines += [f"  {topic.role} {topic.name}: {seen_on(topic)}" for topic in topics]
-    lines.append(f"  likely cause: {likely_cause(seconds, topics, pairs)}")
+    lines.append(f"  likely cause: {likely_cause(seconds, topics, pairs, loss)}")
     return "\n".join(lines)
 
 
@@ -71,6 +74,8 @@ def seen_on(topic: TopicFacts) -> str:
     parts = [f"{len(topic.types)} publisher{'s' if len(topic.types) > 1 else ''}"]
     if topic.wanted_type not in topic.types:
         parts.append(f"of {topic.types[0]}, not {topic.wanted_type}")
+    if topic.asked:
+        parts.append(topic.asked)
     if topic.received:
         parts.append(f"{topic.received} messages, the last {topic.age:.1f} s ago")
         if topic.content:
@@ -86,8 +91,8 @@ def seen_on(topic: TopicFacts) -> str:
     return ", ".join(parts)
 
 
-def likely_cause(seconds: float, topics: list[TopicFacts], pairs: PairFacts) -> str:
-    """The first cause that explains the silence, with what to do."""
+def likely_cause(seconds: float, topics: list[TopicFacts], pairs: PairFacts, loss: str = "") -> str:
+    """The first cause that explains the silence, with what to do. loss: what there is to say of lost images."""
     for topic in topics:
         if topic.types and topic.wanted_type not in topic.types:
             compressed = "CompressedImage" in topic.types[0] or "CompressedImage" in topic.wanted_type
@@ -97,7 +102,7 @@ def likely_cause(seconds: float, topics: list[TopicFacts], pairs: PairFacts) -> 
         if topic.incompatible and not topic.received:
             return (
                 f"the publisher of {topic.name} does not offer the {topic.incompatible} we ask for; "
-                "set the parameter reliable to false, or change the publisher's QoS"
+                "set the parameter reliability to auto, or change the publisher's QoS"
             )
     images = [topic for topic in topics if topic.role.endswith("image")]
     absent = [topic for topic in topics if not topic.types]
@@ -105,8 +110,8 @@ def likely_cause(seconds: float, topics: list[TopicFacts], pairs: PairFacts) -> 
         others = f" (published now: {', '.join(topic.alternatives[:6])})" if topic.alternatives else ""
         names = ", ".join(topic.name for topic in absent)
         return f"nobody publishes {names}; start the camera, or remap to the topics it uses{others}"
-    if (hint := loss_hint(images)) and any(topic.received == 0 or topic.lost > topic.received for topic in images):
-        return hint
+    if loss and any(topic.lost > topic.received for topic in images):
+        return loss
     quiet = [topic for topic in topics if topic.received == 0]
     if quiet:
         names = ", ".join(topic.name for topic in quiet)
@@ -135,20 +140,6 @@ def stamps_cause(pairs: PairFacts) -> str:
     return (
         f"stamps never pair: right stamps are {abs(ms):.3f} ms {'after' if ms > 0 else 'before'} the left ones; {need}"
         ", or trigger both cameras together (a moving robot needs equal exposure times)"
-    )
-
-
-def loss_hint(images: list[TopicFacts]) -> str:
-    """What to do about images lost in transport; empty when none are."""
-    lost = sum(topic.lost for topic in images)
-    if not lost:
-        return ""
-    size = max(topic.size for topic in images)
-    return (
-        f"{lost} images were lost in transport: DDS has too little shared memory for images"
-        + (f" of {size / 1e6:.1f} MB" if size else "")
-        + "; start the camera driver (the sender owns the memory) with FASTRTPS_DEFAULT_PROFILES_FILE set to this "
-        "package's config/fastdds.xml, or publish smaller images"
     )
 
 

@@ -21,24 +21,28 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode
-from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import CameraInfo as CameraInfoMessage
 from sensor_msgs.msg import CompressedImage, Image
 
 from macvo_ros.errors import ImageError
 from macvo_ros.ros.camera_info_pair import CameraInfoPair
 from macvo_ros.ros.counters import Counters
+from macvo_ros.ros.matched_subscription import MatchedSubscription
 from macvo_ros.ros.missed_messages import NUMBERED
 from macvo_ros.ros.optional_packages import ApproximateTimeSynchronizer, SimpleFilter, TimeSynchronizer
 from macvo_ros.ros.pairing import SIDES, PairingRecord
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.serialized_image import read_image
 from macvo_ros.ros.stereo_messages import StereoMessages, stamp_of
-from macvo_ros.ros.topic_record import TopicRecord, event_callbacks
+from macvo_ros.ros.topic_record import TopicRecord
 
 QUEUE = 8
 """Images of each side that wait for a partner: a quarter of a second at 30 Hz."""
+
+FOLLOW_PERIOD = 0.25
+"""Seconds between two looks at what the publishers offer, 0.1 ms each."""
 
 
 class StereoInputs:
@@ -60,7 +64,7 @@ class StereoInputs:
         self._deliver, self._refuse = deliver, refuse
         self._infos = CameraInfoPair(config.sync_tolerance if config.approximate_sync else 0.0)
         self._held: StereoMessages | None = None
-        self._subscriptions: list[Any] = []
+        self._subscriptions: list[MatchedSubscription] = []
         self._connect()
         # Calibration first: of what has arrived, the executor serves subscriptions in the order of their creation.
         if not config.calibration_file:
@@ -71,11 +75,16 @@ class StereoInputs:
             topic = image_topic(node, side, config)
             take = partial(self._image, side) if NUMBERED else partial(self._image, side, info={})
             self._subscribe(f"{side} image", topic, self._image_type, take, raw=True)
+        # A clock of its own: simulated time may stand still while publishers come.
+        clock = Clock(clock_type=ClockType.STEADY_TIME)
+        self._timer = node.create_timer(FOLLOW_PERIOD, self._follow_publishers, clock=clock)
+        self._tell()
 
     def close(self) -> None:
         """Unsubscribe. A pair still held back counts as dropped."""
+        self._node.destroy_timer(self._timer)
         for subscription in self._subscriptions:
-            self._node.destroy_subscription(subscription)
+            subscription.close()
         self._subscriptions.clear()
         if self._held is not None:
             self._counters.add(received=1, dropped=1)
@@ -96,16 +105,19 @@ class StereoInputs:
         synchronizer.registerCallback(self._pair)
         self._synchronizer = synchronizer
 
-    def _subscribe(self, role: str, name: str, kind: Any, callback: Callable[..., None], raw: bool = False) -> None:
-        record = TopicRecord(role, self._node.resolve_topic_name(name), kind)
+    def _subscribe(self, role: str, name: str, kind: Any, take: Callable[..., None], raw: bool = False) -> None:
+        record = TopicRecord(role, self._node.resolve_topic_name(name), kind, raw)
         self.topics[role] = record
-        reliability = ReliabilityPolicy.RELIABLE if self._config.reliable else ReliabilityPolicy.BEST_EFFORT
-        qos = QoSProfile(depth=QUEUE, reliability=reliability, history=HistoryPolicy.KEEP_LAST)
-        self._subscriptions.append(
-            self._node.create_subscription(
-                kind, record.name, callback, qos, event_callbacks=event_callbacks(record), raw=raw
-            )
-        )
+        self._subscriptions.append(MatchedSubscription(self._node, record, take, self._config.reliability, QUEUE))
+
+    def _follow_publishers(self) -> None:
+        changed = [subscription.follow() for subscription in self._subscriptions]
+        if any(changed):
+            self._tell()
+
+    def _tell(self) -> None:
+        names = ", ".join(f"{topic.name} ({topic.asked})" for topic in self.topics.values())
+        self._node.get_logger().info(f"listening to {names}")
 
     def _image(self, side: str, content: bytes, info: Any) -> None:
         """content: the serialized message. info: what the middleware says of it, a mapping."""

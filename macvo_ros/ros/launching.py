@@ -43,6 +43,13 @@ def values(context: LaunchContext, arguments: Sequence[Argument]) -> dict[str, s
     return {name: str(LaunchConfiguration(name).perform(context)) for name, *_ in arguments}
 
 
+def truth(name: str, text: str) -> bool:
+    """A launch argument as a truth value."""
+    if text.lower() not in ("true", "false"):
+        raise RuntimeError(f"{name}:={text}: expected true or false")
+    return text.lower() == "true"
+
+
 def include(path: Path, arguments: Mapping[str, Any]) -> IncludeLaunchDescription:
     """Another launch file with its arguments."""
     return IncludeLaunchDescription(PythonLaunchDescriptionSource(str(path)), launch_arguments=arguments.items())

@@ -49,7 +49,7 @@ _CAMERA = "/zed/zed_node"
 _FRAME = "zed_left_camera_frame_optical"
 _START_TIMEOUT, _ANSWER_TIMEOUT = 60.0, 60.0
 _REPEAT = 3.0
-"""Seconds after which an unanswered pair is published once more (best effort loses some while endpoints connect)."""
+"""Seconds after which an unanswered pair is published once more (some are lost while endpoints connect)."""
 
 
 class LiveOdometry:
@@ -59,7 +59,7 @@ class LiveOdometry:
         """config: of the core, passed on as parameters. log: file for the node's output. domain: ROS_DOMAIN_ID."""
         self._log = log
         self._environment = dds_environment(domain)
-        words = ["-p", "camera_at_base:=true"]
+        words = ["-p", "camera_at_base:=true", "-p", "reliability:=reliable"]
         for side in ("left", "right"):
             for ours, theirs in (("image_rect", "image"), ("camera_info", "camera_info")):
                 words += ["-r", f"{side}/{ours}:={_CAMERA}/{side}/color/rect/{theirs}"]
@@ -133,7 +133,6 @@ class LiveOdometry:
 
     def _connect(self) -> None:
         from nav_msgs.msg import Odometry
-        from rclpy.qos import qos_profile_sensor_data
         from sensor_msgs.msg import CameraInfo, PointCloud2
         from sensor_msgs.msg import Image as ImageMessage
 
@@ -148,8 +147,8 @@ class LiveOdometry:
             for side in ("left", "right")
         ]
         topics: list[tuple[str, Any, Any]] = [("odometry", Odometry, 10), ("status", StatusMessage, 10)]
-        topics += [("keypoints", PointCloud2, qos_profile_sensor_data)]
-        topics += [(name, ImageMessage, qos_profile_sensor_data) for name in ("depth", "depth_sigma", "flow_sigma")]
+        topics += [("keypoints", PointCloud2, 10)]
+        topics += [(name, ImageMessage, 10) for name in ("depth", "depth_sigma", "flow_sigma")]
         for name, kind, qos in topics:
             inbox = self._received[name] = {}
             self._node.create_subscription(
@@ -259,7 +258,7 @@ class LiveOdometry:
             self._spin()
 
     def _until_quiet(self, stamp: int) -> None:
-        """The best-effort topics of a pair come within moments of its status, or not at all."""
+        """The clouds and images of a pair come within moments of its status, or not at all."""
         with contextlib.suppress(TimeoutError):
             self._until(lambda: all(stamp in inbox for inbox in self._received.values()), "images", 0.3)
 

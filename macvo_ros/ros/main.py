@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGINT, on_signal)
     signal.signal(signal.SIGTERM, on_signal)
     try:
-        node = MacvoNode()
+        node = MacvoNode(command_line=sys.argv if arguments is None else arguments)
     except MacvoError as error:
         print(f"macvo_node: {error}", file=sys.stderr)
         rclpy.try_shutdown()
@@ -88,7 +88,7 @@ def start(node: MacvoNode) -> bool:
 
 
 def spin_once(executor: Any, failures: RepeatedLog) -> None:
-    """One callback at most. An error in it (such as an impossible lifecycle transition) is reported, not fatal."""
+    """One callback at most. An error in it is reported, not fatal."""
     try:
         executor.spin_once(timeout_sec=0.1)
     except (KeyboardInterrupt, ExternalShutdownException):

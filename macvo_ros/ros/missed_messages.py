@@ -41,6 +41,10 @@ class MissedMessages:
         self.count = 0
         self._last: list[int] = []
 
+    def begin_anew(self) -> None:
+        """A new subscription: what was sent between the old one and it was never meant for us."""
+        self._last.clear()
+
     def saw(self, info: Mapping[str, Any]) -> None:
         """A message came, with what the middleware says of it."""
         number = info.get("publication_sequence_number")

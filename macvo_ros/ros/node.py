@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rcl_interfaces.msg import SetParametersResult
@@ -30,6 +30,8 @@ from macvo_ros.images.camera_info import StereoInput
 from macvo_ros.odometry.pipelined_odometry import make_odometry
 from macvo_ros.ros import parameters
 from macvo_ros.ros.configured_node import ConfiguredNode
+from macvo_ros.ros.lifecycle_requests import refuse_impossible_requests
+from macvo_ros.ros.parameter_addresses import shared_parameters
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.tracking import Odometry
 
@@ -37,12 +39,21 @@ from macvo_ros.ros.tracking import Odometry
 class MacvoNode(LifecycleNode):  # type: ignore[misc]
     """Stereo visual odometry. configure loads, activate subscribes, deactivate stops, cleanup frees."""
 
-    def __init__(self, make_odometry: Callable[[NodeConfig], Odometry] = make_odometry, **arguments: Any) -> None:
-        """make_odometry: another core, for tests. arguments: as for rclpy's Node. Raises ConfigError."""
+    def __init__(
+        self,
+        make_odometry: Callable[[NodeConfig], Odometry] = make_odometry,
+        command_line: Sequence[str] = (),
+        **arguments: Any,
+    ) -> None:
+        """make_odometry: another core, for tests. arguments: as for rclpy's Node. Raises ConfigError.
+
+        command_line: that of the process, which tells parameters for this node from those for all nodes.
+        """
         super().__init__("macvo", automatically_declare_parameters_from_overrides=True, **arguments)
-        self.config = parameters.declare(self)
+        self.config = parameters.declare(self, shared_parameters(command_line, self.get_fully_qualified_name()))
         self.configured: ConfiguredNode | None = None
         self._make_odometry = make_odometry
+        refuse_impossible_requests(self)
         self.add_on_set_parameters_callback(self._on_set_parameters)
 
     # rclpy swallows what a transition raises, so each reports its own errors.
@@ -64,8 +75,12 @@ class MacvoNode(LifecycleNode):  # type: ignore[misc]
 
     def on_activate(self, state: Any) -> TransitionCallbackReturn:
         """Subscribe and begin to track."""
-        assert self.configured is not None
-        self.configured.start()
+        try:
+            assert self.configured is not None
+            self.configured.start()
+        except Exception as error:
+            self.get_logger().error(f"cannot activate: {type(error).__name__}: {error}")
+            return TransitionCallbackReturn.ERROR
         return super().on_activate(state)
 
     def on_deactivate(self, state: Any) -> TransitionCallbackReturn:

@@ -12,25 +12,21 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""The topics the node publishes, most urgent first; whatever costs time is computed only while somebody listens."""
+"""The topics the node publishes, most urgent first; what costs much time is computed only while somebody listens."""
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-from geometry_msgs.msg import PoseStamped, PoseWithCovarianceStamped
-from nav_msgs.msg import Odometry, Path
+from geometry_msgs.msg import PoseWithCovarianceStamped
+from nav_msgs.msg import Odometry
 from rclpy.lifecycle import LifecycleNode
-from rclpy.qos import QoSProfile, qos_profile_sensor_data
+from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import Image, PointCloud2
 
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.message_fields import (
-    CLOUD_DTYPE,
     is_published,
     keypoint_cloud,
     odometry_fields,
@@ -39,40 +35,48 @@ from macvo_ros.odometry.message_fields import (
 )
 from macvo_ros.ros import messages
 from macvo_ros.ros.counters import Counts
+from macvo_ros.ros.history import History
 from macvo_ros.ros.optional_packages import TransformBroadcaster
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.tracking import Tracked
 
+SCENE = QoSProfile(depth=2, reliability=ReliabilityPolicy.RELIABLE)
+"""Of clouds and images: reliable, as RViz and most tools ask; those who read slowly miss some, and nobody waits."""
+
 
 class Outputs:
-    """Publishers of one configured node. `publish` runs on the worker's thread."""
+    """Publishers of one configured node. What publishes an estimate runs on the worker's thread."""
 
     def __init__(self, node: LifecycleNode, config: NodeConfig) -> None:
         from macvo_ros.msg import Status  # generated: only there after a build
 
-        self.config = config
+        self._config = config
         self._node = node
         self._status_type = Status
         self._publishers: list[Any] = []
         self._odometry = self._create(Odometry, "~/odometry")
         self._pose = self._create(PoseWithCovarianceStamped, "~/pose")
         self._status = self._create(Status, "~/status")
-        self._keypoints = self._create(PointCloud2, "~/keypoints", qos_profile_sensor_data)
-        self._path = self._create(Path, "~/path")
-        self._map = self._create(PointCloud2, "~/map")
-        self._depth = self._create(Image, "~/depth", qos_profile_sensor_data)
-        self._depth_sigma = self._create(Image, "~/depth_sigma", qos_profile_sensor_data)
-        self._flow_sigma = self._create(Image, "~/flow_sigma", qos_profile_sensor_data)
-        self._debug = self._create(Image, "~/debug/keypoints", qos_profile_sensor_data)
+        self._keypoints = self._create(PointCloud2, "~/keypoints", SCENE)
+        self._depth = self._create(Image, "~/depth", SCENE)
+        self._depth_sigma = self._create(Image, "~/depth_sigma", SCENE)
+        self._flow_sigma = self._create(Image, "~/flow_sigma", SCENE)
+        self._debug = self._create(Image, "~/debug/keypoints", SCENE)
         self._broadcaster = TransformBroadcaster(node)
-        self._poses: deque[PoseStamped] = deque(maxlen=config.path_poses)
-        self._clouds: deque[npt.NDArray[np.void]] = deque(maxlen=config.map_frames)
-        self._drawn = -np.inf
+        self._history = History(node, config)
+        self._publishers += self._history.publishers
+
+    def change(self, config: NodeConfig) -> None:
+        """Use the live settings of `config` from now on."""
+        self._config = self._history.config = config
+
+    def greet(self) -> None:
+        """Publish path and map to those who have just subscribed."""
+        self._history.greet()
 
     def clear(self) -> None:
         """Begin path and map anew (after a reset)."""
-        self._poses.clear()
-        self._clouds.clear()
+        self._history.clear()
 
     def publish_pose(self, tracked: Tracked) -> None:
         """Odometry, pose and TF of an estimate; nothing of a lost one, which no consumer would understand."""
@@ -82,21 +86,22 @@ class Outputs:
         if not is_published(estimate.status):
             return
         fields = odometry_fields(estimate)
-        head = messages.header(estimate.frame.stamp, self.config.odom_frame)
-        if self.config.publish.odometry:
-            self._odometry.publish(messages.odometry_message(fields, head, self.config.base_frame))
-        if self.config.publish_tf:
-            self._broadcaster.sendTransform(messages.transform_message(fields, head, self.config.base_frame))
-        if self._wanted(self._pose, self.config.publish.pose):
+        head = messages.header(estimate.frame.stamp, self._config.odom_frame)
+        if self._config.publish.odometry:
+            self._odometry.publish(messages.odometry_message(fields, head, self._config.base_frame))
+        if self._config.publish_tf:
+            self._broadcaster.sendTransform(messages.transform_message(fields, head, self._config.base_frame))
+        if self._wanted(self._pose, self._config.publish.pose):
             self._pose.publish(messages.pose_message(fields, head))
-        self._poses.append(messages.path_pose_message(fields, head))
+        self._history.append_pose(messages.path_pose_message(fields, head))
 
     def publish_status(self, estimate: Estimate, counts: Counts, latency: float, overhead: float) -> None:
         """~/status of an estimate. latency, overhead: seconds, as in msg/Status."""
         message = self._status_type(**status_fields(estimate))
-        message.header = messages.header(estimate.frame.stamp, self.config.odom_frame)
+        message.header = messages.header(estimate.frame.stamp, self._config.odom_frame)
         message.latency, message.overhead = latency, overhead
-        message.age = (self._node.get_clock().now().nanoseconds - estimate.frame.stamp) * 1e-9
+        now = self._node.get_clock().now().nanoseconds
+        message.age = (now - estimate.frame.stamp) * 1e-9 if now else np.nan  # 0: nothing has come on /clock
         for name in ("received", "processed", "dropped", "refused", "unpaired", "lost", "degraded", "resets"):
             setattr(message, name, getattr(counts, name))
         message.waiting = min(counts.waiting, 255)
@@ -104,18 +109,19 @@ class Outputs:
 
     def publish_scene(self, tracked: Tracked) -> None:
         """Clouds, path and images, for whoever looks."""
-        estimate, switches = tracked.estimate, self.config.publish
+        estimate, switches = tracked.estimate, self._config.publish
         head = messages.header(estimate.frame.stamp, tracked.pair.frame_id)
-        wants_map = self._wanted(self._map, switches.map)
-        if self._wanted(self._keypoints, switches.keypoints) or wants_map:
-            cloud = keypoint_cloud(estimate.landmarks, tracked.picture())
-            if switches.keypoints:
-                turned = not np.array_equal(tracked.camera_in_image, np.eye(4))
-                seen = transform_cloud(cloud, tracked.camera_in_image) if turned else cloud
-                self._keypoints.publish(messages.cloud_message(seen, head))
-            if wants_map and is_published(estimate.status):
-                self._clouds.append(transform_cloud(cloud, tracked.camera_in_odom))
-        self._publish_history(estimate.frame.stamp, wants_map)
+        wanted = self._wanted(self._keypoints, switches.keypoints)
+        # Who comes late gets a map, too; its points are grey if nobody was there to see their colours.
+        seen = tracked.picture() if wanted or self._history.map_is_watched else estimate.frame.left
+        cloud = keypoint_cloud(estimate.landmarks, seen)
+        if wanted:
+            turned = not np.array_equal(tracked.camera_in_image, np.eye(4))
+            in_image = transform_cloud(cloud, tracked.camera_in_image) if turned else cloud
+            self._keypoints.publish(messages.cloud_message(in_image, head))
+        if switches.map and is_published(estimate.status):
+            self._history.append_cloud(transform_cloud(cloud, tracked.camera_in_odom))
+        self._history.publish(estimate.frame.stamp)
         self._publish_images(tracked, head)
 
     def destroy(self) -> None:
@@ -124,20 +130,8 @@ class Outputs:
             self._node.destroy_publisher(publisher)
         self._publishers.clear()
 
-    def _publish_history(self, stamp: int, wants_map: bool) -> None:
-        now = time.monotonic()
-        if now - self._drawn < self.config.map_period:
-            return
-        self._drawn = now
-        head = messages.header(stamp, self.config.odom_frame)
-        if self._wanted(self._path, self.config.publish.path):
-            self._path.publish(Path(header=head, poses=list(self._poses)))
-        if wants_map:
-            cloud = np.concatenate([np.zeros(0, CLOUD_DTYPE), *self._clouds])
-            self._map.publish(messages.cloud_message(cloud, head))
-
     def _publish_images(self, tracked: Tracked, head: Any) -> None:
-        estimate, switches = tracked.estimate, self.config.publish
+        estimate, switches = tracked.estimate, self._config.publish
         wants_depth = self._wanted(self._depth, switches.depth)
         wants_sigma = self._wanted(self._depth_sigma, switches.depth)
         if (wants_depth or wants_sigma) and (maps := messages.depth_maps(estimate)) is not None:

@@ -16,17 +16,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from macvo_ros.errors import ConfigError
 from macvo_ros.settings.config import Config
-from macvo_ros.settings.declaration import Setting, build, section, setting, settings, to_flat
+from macvo_ros.settings.declaration import Setting, build, section, setting, settings, similar, to_flat
 
 
 @dataclass(frozen=True)
 class PublishConfig:
-    """Switches of the topics; each is also computed only while somebody subscribes."""
+    """Switches of the topics; images are also computed only while somebody subscribes."""
 
     odometry: bool = setting(True, "Publish ~/odometry.", live=True)
     pose: bool = setting(True, "Publish ~/pose.", live=True)
@@ -56,8 +57,11 @@ class NodeConfig(Config):
     calibration_file: str = setting(
         "", "Calibration of the cameras for streams without camera_info, a YAML file; empty: use camera_info."
     )
-    reliable: bool = setting(
-        False, "Ask publishers for reliable delivery; false: sensor-data QoS, fits every publisher."
+    reliability: str = setting(
+        "auto",
+        "Delivery of the images. auto: reliable where all publishers of a topic offer it, best effort otherwise; "
+        "reliable: nothing comes from publishers that do not offer it; best_effort: fits all, loses large images.",
+        choices=("auto", "reliable", "best_effort"),
     )
     on_time_jump: str = setting(
         "continue",
@@ -107,19 +111,32 @@ def is_ours(name: str) -> bool:
     return name not in _OF_RCLPY and not name.startswith(_OF_RCLPY_PREFIX)
 
 
-def declare(node: Any) -> NodeConfig:
+def declare(node: Any, shared: Mapping[str, str]) -> NodeConfig:
     """Declare every parameter on a node that was created with `automatically_declare_parameters_from_overrides`.
 
-    Raises ConfigError for a parameter that does not exist or a value that is not allowed.
+    shared: the files of parameters that are addressed to many nodes, by name; of these a foreign one is ignored with a
+    warning. Raises ConfigError for any other that does not exist and for a value that is not allowed.
     """
-    given = {name: parameter.value for name, parameter in node.get_parameters_by_prefix("").items() if is_ours(name)}
+    found = {name: parameter.value for name, parameter in node.get_parameters_by_prefix("").items() if is_ours(name)}
+    foreign = [name for name in found if name not in LEAVES and name in shared]
+    given = {name: value for name, value in found.items() if name not in foreign}
     config = build(NodeConfig, given)
-    for name in given:
+    for name in found:
         node.undeclare_parameter(name)
+    for file in dict.fromkeys(shared[name] for name in foreign):
+        names = ", ".join(_with_hint(name) for name in foreign if shared[name] == file)
+        node.get_logger().warning(
+            f"ignored, since this node has no such parameters: {names} (under a wildcard in {file})"
+        )
     for name, leaf in LEAVES.items():
         value = leaf.check(given[name]) if name in given else leaf.default
         node.declare_parameter(name, value, descriptor(leaf), ignore_override=True)
     return config
+
+
+def _with_hint(name: str) -> str:
+    near = similar(name, LEAVES)
+    return f"{name} (did you mean {near}?)" if near else name
 
 
 def read(node: Any) -> NodeConfig:

@@ -23,12 +23,12 @@ from collections.abc import Callable
 class RepeatedLog:
     """Logs each kind of message when it is new or has not been said for a while, with how often it came."""
 
-    def __init__(self, write: Callable[[str], object], period: float = 5.0) -> None:
+    def __init__(self, write: Callable[[str], object], period: float = 5.0, counting: bool = True) -> None:
         """write: logs a line; a function of its own, since rclpy allows each line of code one severity only.
 
-        period: seconds between two lines of a kind.
+        period: seconds between two lines of a kind. counting: say how many there were in between.
         """
-        self._write, self._period = write, period
+        self._write, self._period, self._counting = write, period, counting
         self._said: dict[str, tuple[float, str]] = {}
         self._unsaid: dict[str, int] = {}
 
@@ -39,6 +39,6 @@ class RepeatedLog:
         if now - then < self._period and key == last_key:
             self._unsaid[kind] = self._unsaid.get(kind, 0) + 1
             return
-        more = self._unsaid.pop(kind, 0)
+        more = self._unsaid.pop(kind, 0) if self._counting else 0
         self._said[kind] = (now, key)
         self._write(f"{kind}: {text}" + (f" ({more} more since the last line)" if more else ""))

@@ -17,13 +17,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from rclpy.lifecycle import LifecycleNode
 
 from macvo_ros.ros.counters import Counts
 from macvo_ros.ros.input_watchdog import PairFacts, TopicFacts
 from macvo_ros.ros.inputs import StereoInputs
+from macvo_ros.ros.matched_subscription import reliability_name
 from macvo_ros.ros.parameters import NodeConfig
 
 
@@ -31,7 +31,8 @@ def topic_facts(node: LifecycleNode, inputs: StereoInputs | None) -> list[TopicF
     """What is known of each subscribed topic; none while the node is not active."""
     facts = []
     for record in inputs.topics.values() if inputs is not None else ():
-        types = tuple(sorted(info.topic_type for info in _publishers(node, record.name)))
+        publishers = node.get_publishers_info_by_topic(record.name)
+        types = tuple(sorted(info.topic_type for info in publishers))
         elsewhere = () if types else _published(node, record.type_name)
         facts.append(
             TopicFacts(
@@ -47,6 +48,8 @@ def topic_facts(node: LifecycleNode, inputs: StereoInputs | None) -> list[TopicF
                 content=record.content,
                 size=record.size,
                 alternatives=elsewhere,
+                asked=record.asked,
+                offered=tuple(reliability_name(info.qos_profile.reliability) for info in publishers),
             )
         )
     return facts
@@ -57,10 +60,6 @@ def pair_facts(config: NodeConfig, inputs: StereoInputs, counts: Counts) -> Pair
     last = list(counts.refusals.values())[-1].last if counts.refusals else ""
     since = time.monotonic() - inputs.pairing.last_pair
     return PairFacts(config.approximate_sync, config.sync_tolerance, inputs.pairing.offset, since, last)
-
-
-def _publishers(node: LifecycleNode, topic: str) -> Any:
-    return node.get_publishers_info_by_topic(topic)
 
 
 def _published(node: LifecycleNode, kind: str) -> tuple[str, ...]:

@@ -25,11 +25,17 @@ from macvo_ros.ros.missed_messages import MissedMessages
 
 @dataclass
 class TopicRecord:
-    """Counts of one subscription. role: as in "left image"; name: the resolved topic; kind: its message class."""
+    """Counts of one subscription. role: as in "left image"; name: the resolved topic; kind: its message class.
+
+    raw: messages are taken serialized.
+    """
 
     role: str
     name: str
     kind: Any
+    raw: bool = False
+    asked: str = ""
+    """The reliability we ask for: reliable or best effort."""
     received: int = 0
     lost: int = 0
     """Messages the middleware reports as sent and not delivered."""
@@ -77,7 +83,7 @@ def event_callbacks(record: TopicRecord) -> Any:
         from rclpy.qos_event import SubscriptionEventCallbacks
 
     def lost(event: Any) -> None:
-        record.lost = int(event.total_count)
+        record.lost += int(event.total_count_change)  # the total begins anew with each subscription
 
     def incompatible(event: Any) -> None:
         record.incompatible = _policy_name(event.last_policy_kind)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -126,10 +126,15 @@ def build(cls: type[T], values: Mapping[str, Any]) -> T:
     known = {leaf.key: leaf for leaf in settings(cls)}
     for key in values:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"; did you mean {near[0]}?" if near else f"; known keys: {', '.join(known)}"
+            near = similar(key, known)
+            hint = f"; did you mean {near}?" if near else f"; known keys: {', '.join(known)}"
             raise ConfigError(f"unknown configuration key {key!r}{hint}")
     return _build(cls, {key: known[key].check(value) for key, value in values.items()}, "")
+
+
+def similar(key: str, known: Iterable[str]) -> str:
+    """The known key that an unknown one may be a slip of; empty when none is near."""
+    return next(iter(difflib.get_close_matches(key, known, n=1)), "")
 
 
 def _build(cls: type[T], values: Mapping[str, Any], prefix: str) -> T:

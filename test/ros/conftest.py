@@ -78,8 +78,9 @@ def start_node(ros: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
     def start(name: str, remap: dict[str, str] | None = None, **parameters: Any) -> NodeProcess:
         parameters.setdefault("matcher", "classic")  # the quickest to start, and the same whatever the default
-        # Sent once, an image must arrive: best effort loses some on a busy machine. Tests of that ask for it.
-        parameters.setdefault("reliable", True)
+        # Sent once, an image must arrive: best effort loses some on a busy machine, and auto begins with that until it
+        # has seen the publishers. Tests of these ask for them.
+        parameters.setdefault("reliability", "reliable")
         node = NodeProcess(name, tmp_path_factory.mktemp(name) / "output.txt", remap, **parameters)
         running.append(node)
         return node

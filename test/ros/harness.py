@@ -55,6 +55,8 @@ class NodeProcess:
         self.name = f"/{name}/macvo"
         self.log = log
         words = ["--ros-args", "-r", f"__ns:=/{name}"]
+        for file in parameters.pop("params_files", ()):
+            words += ["--params-file", str(file)]
         for key, value in parameters.items():
             text = str(value).lower() if isinstance(value, bool) else str(value)
             words += ["-p", f"{key.replace('__', '.')}:={text}"]

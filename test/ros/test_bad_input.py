@@ -155,7 +155,7 @@ def test_one_sides_camera_info_changes_before_the_others(node, frames):
     node.peer.until(lambda: len(node.status) > replaced, "the pair that waited")
     assert stamp_of(node.status[-1]) == held + 66_000_000
     assert "calibration" in node.status[-1].reason
-    assert node.status[-1].processed == processed + 2  # the one refused, the one tracked
+    assert node.status[-1].processed == processed + 1  # the one tracked, not the one refused
     assert node.track(small[2]).state == Status.TRACKING
     node.calibrate()
     node.track(frames[7])
@@ -226,8 +226,10 @@ def test_everything_is_accounted_for(node, frames):
     node.next_stamp(1.0)
     node.track(frames[0])
     status = node.status[-1]
-    assert status.received == status.processed + status.dropped + status.waiting
+    assert status.received == status.processed + status.refused + status.dropped + status.waiting
     assert status.dropped == status.waiting == 0
+    assert status.processed == len(node.status)  # one for each, and none for a refused pair
+    assert status.refused > 0
     kinds = [key for key in node.values() if key.startswith("refused, ")]
     assert sum(node.refusals(kind.removeprefix("refused, "))[0] for kind in kinds) == node.count("refused")
     assert "internal error" not in " ".join(kinds)

@@ -61,7 +61,7 @@ def nodes(start_node, tmp_path_factory):
             classic__seeded=False,
             **common,
         ),
-        "explain": start_node("explain", reliable=True, **common),
+        "explain": start_node("explain", reliability="reliable", **common),
     }
     yield {**started, "calibration": calibration}
     for node in started.values():
@@ -154,7 +154,7 @@ def test_silence_is_explained_cause_by_cause(nodes, ros, frames):
     hasty = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
     publishers = [peer.publisher(Image, f"{side}/image_rect", hasty, wait=False) for side in ("left", "right")]
     peer.until(lambda: told("incompatible QoS (RELIABILITY"), "an explanation of the QoS")
-    peer.until(lambda: told("set the parameter reliable to false"), "its remedy")
+    peer.until(lambda: told("set the parameter reliability to auto"), "its remedy")
     for publisher in publishers:
         peer.node.destroy_publisher(publisher)
 

@@ -16,7 +16,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 import subprocess
 import sys
 import time
@@ -42,7 +44,7 @@ STARVED = 0.1
 def node(start_node, ros):
     from harness import Peer
 
-    process = start_node("load", camera_at_base=True, watchdog=0.3, reliable=False)
+    process = start_node("load", camera_at_base=True, watchdog=0.3, reliability="best_effort")
     peer = Peer("load")
     supervised = SupervisedNode(process, peer, HD1200)
     supervised.calibrate(*info_messages(HD1200, 0))
@@ -76,7 +78,11 @@ def settled(node):
     while (received := node.count("received")) != before or node.count("waiting"):
         before = received
         node.refresh()
-    return {name: node.count(name) for name in ("received", "processed", "dropped")}
+    return {name: node.count(name) for name in ("received", "processed", "refused", "dropped")}
+
+
+def dropped_lines(node):
+    return [line for line in node.node.output().splitlines() if "pairs dropped" in line]
 
 
 def test_two_hd1200_streams_are_received_without_loss(node, pairs):
@@ -90,7 +96,7 @@ def test_two_hd1200_streams_are_received_without_loss(node, pairs):
         last, behind = send(node, pairs, RATE)
         after, waited = settled(node), longest_wait(node.node.pid) - waited
         gained = {name: after[name] - before[name] for name in after}
-        assert gained["received"] == gained["processed"] + gained["dropped"]
+        assert gained["received"] == gained["processed"] + gained["refused"] + gained["dropped"]
         assert 1 <= gained["processed"] < gained["received"]
         if gained["received"] == PAIRS:
             break
@@ -102,6 +108,12 @@ def test_two_hd1200_streams_are_received_without_loss(node, pairs):
     node.peer.until(lambda: stamp_of(node.status[-1]) == last, "the status of the last pair")
     told = " ".join(status.message for array in node.driver.diagnostics for status in array.status)
     assert "pairs dropped" in told
+    node.peer.until(lambda: dropped_lines(node), "a line of the log")
+    found = re.search(
+        r"(\d+) of (\d+) pairs dropped .* a second come and .* take a faster matcher", dropped_lines(node)[0]
+    )
+    assert found
+    assert 0 < int(found[1]) < int(found[2])
 
 
 def test_no_pair_waits_for_more_than_the_one_before_it(node, pairs):
@@ -110,12 +122,15 @@ def test_no_pair_waits_for_more_than_the_one_before_it(node, pairs):
     send(node, pairs, 2 * RATE)
     after = settled(node)
     gained = {name: after[name] - before[name] for name in after}
-    assert gained["received"] == gained["processed"] + gained["dropped"]
+    assert gained["received"] == gained["processed"] + gained["refused"] + gained["dropped"]
     assert gained["dropped"] > 0
     # The last one: of those before it some may have been overwritten while this process was busy sending.
     node.peer.until(lambda: node.status and node.status[-1].processed >= after["processed"], "the last status")
     assert not waited_too_long(node.status[seen:])
     assert node.status[-1].dropped == after["dropped"]
+    # The log is not flooded: each line stands for half a minute, whatever was dropped in it.
+    written = [float(re.search(r"\[(\d+\.\d+)\]", line)[1]) for line in dropped_lines(node)]
+    assert all(later - earlier > 29 for earlier, later in itertools.pairwise(written))
 
 
 def test_the_bound_on_waiting_can_fail():
@@ -130,7 +145,7 @@ def test_images_lost_for_want_of_shared_memory_are_noticed(start_node, make_peer
     """A driver without our profile loses most large images; the node says so, and what to do."""
     from diagnostic_msgs.msg import DiagnosticArray
 
-    process = start_node("lossy", camera_at_base=True, watchdog=0.3, reliable=False)
+    process = start_node("lossy", camera_at_base=True, watchdog=0.3, reliability="best_effort")
     peer = make_peer("lossy")
     diagnostics = peer.listen(DiagnosticArray, "/diagnostics")
     peer.until(lambda: any("lossy" in status.name for m in diagnostics for status in m.status), "the node")
@@ -139,7 +154,11 @@ def test_images_lost_for_want_of_shared_memory_are_noticed(start_node, make_peer
     driver = subprocess.Popen([sys.executable, str(script), "lossy", "9999"], env=environment)
     try:
         peer.until(
-            lambda: any("lost in transport" in status.message for m in diagnostics for status in m.status),
+            lambda: any(
+                status.name.startswith("lossy") and "lost in transport" in status.message
+                for message in diagnostics
+                for status in message.status
+            ),
             "the loss to be reported",
         )
     finally:

@@ -69,8 +69,8 @@ def test_images_of_either_side_in_any_order(node, frames):
             "the newest pair of a shuffled lot",
         )
     node.peer.until(lambda: node.count("received") == received + 18 and node.count("waiting") == 0, "all 18 pairs")
-    counts = {name: node.count(name) for name in ("received", "processed", "dropped")}
-    assert counts["received"] == counts["processed"] + counts["dropped"]
+    counts = {name: node.count(name) for name in ("received", "processed", "refused", "dropped")}
+    assert counts["received"] == counts["processed"] + counts["refused"] + counts["dropped"]
     stamps = [stamp_of(message) for message in node.odometry]
     assert stamps == sorted(set(stamps))
 
@@ -98,7 +98,7 @@ def test_images_lost_and_late_on_the_way(node, frames):
     node.peer.until(
         lambda: node.count("received") == received + whole and node.count("waiting") == 0, "all whole pairs"
     )
-    assert node.count("received") == node.count("processed") + node.count("dropped")
+    assert node.count("received") == sum(node.count(name) for name in ("processed", "refused", "dropped"))
     node.track(frames[0])
     assert node.track(frames[1]).state in (Status.TRACKING, Status.DEGRADED)
 
@@ -232,7 +232,9 @@ def test_a_home_that_cannot_be_written(make_peer, ros, frames, tmp_path, monkeyp
     monkeypatch.setenv("HOME", "/proc/nobody")  # not even root can write there
     monkeypatch.delenv("ROS_LOG_DIR")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    process = NodeProcess("homeless", tmp_path / "output.txt", camera_at_base=True, watchdog=0.3, reliable=True)
+    process = NodeProcess(
+        "homeless", tmp_path / "output.txt", camera_at_base=True, watchdog=0.3, reliability="reliable"
+    )
     try:
         node = SupervisedNode(process, make_peer("homeless"), frames[0].camera)
         node.calibrate()

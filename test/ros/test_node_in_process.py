@@ -124,7 +124,7 @@ def test_images_that_are_overwritten_before_they_are_taken_are_counted(make_node
 
     from macvo_ros.ros.inputs import QUEUE, StereoInputs
 
-    node = make_node(camera_at_base=True, reliable=True)
+    node = make_node(camera_at_base=True, reliability="reliable")
     inputs = StereoInputs(node, node.config, counters=None, deliver=None, refuse=None)
     record = inputs.topics["left image"]
     camera = rclpy.create_node("camera")

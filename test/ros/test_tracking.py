@@ -54,7 +54,7 @@ def _run(frames, start_node, peer):
 
     from macvo_ros.msg import Status
 
-    node = start_node("scene", watchdog=0.5, map_period=0.0, reliable=False)
+    node = start_node("scene", watchdog=0.5, map_period=0.0, reliability="best_effort")
     latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
     static = peer.publisher(TFMessage, "/tf_static", latched)
     static.publish(TFMessage(transforms=[static_transform("base_link", "camera_link", TILT)]))
@@ -237,7 +237,7 @@ def test_status_tells_the_truth(run):
             assert message.inliers == estimate.landmarks.inlier.sum()
             assert message.chi2 == pytest.approx(estimate.chi2, rel=1e-9)
         assert 0 < message.core_time <= message.latency
-        assert message.received == message.processed + message.dropped + message.waiting
+        assert message.received == message.processed + message.refused + message.dropped + message.waiting
     assert run["received"]["status"][-1].processed == COUNT
     assert [pose.header.stamp for pose in run["received"]["path"][-1].poses] == [
         message.header.stamp for message in run["received"]["odometry"]
