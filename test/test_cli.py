@@ -126,10 +126,11 @@ def test_input_errors_are_one_line_and_two(
 
 def test_eval_honours_its_contract(fakes: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "new" / "eval.json"
-    arguments = ["eval", "data", "--layout", "kitti", "--sequence", "00", "--frames", "2:", "--step", "3"]
+    arguments = ["eval", "data", "--layout", "kitti", "--sequence", "00", "--frames", "2:", "--step", "3", "--strict"]
     arguments += ["--matcher", "classic", "--set", "keypoints.count=300", "--set", "covariance.model=diagonal"]
     assert cli.main([*arguments, "--json", str(target)]) == 0
-    assert fakes.opened == ("data", {"layout": "kitti", "sequence": "00", "frames": (2, None), "step": 3})
+    asked = {"layout": "kitti", "sequence": "00", "frames": (2, None), "step": 3, "strict": True}
+    assert fakes.opened == ("data", asked)
     assert fakes.configs[0].keypoints.count == 300
     assert fakes.configs[0].covariance.model == "diagonal"
     document = json.loads(target.read_text(), parse_constant=pytest.fail)

@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from macvo_ros.commands._options import add_config_options, add_frame_options, load_config_of
+from macvo_ros.commands._options import add_config_options, add_frame_options, add_strict_option, load_config_of
 from macvo_ros.commands.run import measured, summary, write_all
 from macvo_ros.errors import SequenceError
 
@@ -77,6 +77,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--storage", choices=("mcap", "sqlite3"), default="mcap", help="format of the new bag")
     parser.add_argument("--layout", help="with --convert: tartanair, euroc, kitti or folder; recognised when left out")
     parser.add_argument("--sequence", metavar="NAME", help="with --convert: which one, where the folder holds several")
+    add_strict_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -92,7 +93,9 @@ def _convert(args: argparse.Namespace) -> int:
     from macvo_ros.sequences import open_sequence
 
     folder, new_bag = args.convert
-    sequence = open_sequence(folder, layout=args.layout, sequence=args.sequence, frames=args.frames, step=args.step)
+    sequence = open_sequence(
+        folder, layout=args.layout, sequence=args.sequence, frames=args.frames, step=args.step, strict=args.strict
+    )
     count = convert_sequence(sequence, new_bag, args.storage)
     print(f"{sequence.name}: {count} frames written to {new_bag}/")
     return 0
