@@ -139,12 +139,16 @@ def test_eval_honours_its_contract(fakes: SimpleNamespace, tmp_path: Path, capsy
     assert "t_rel" in capsys.readouterr().out
 
 
-def test_eval_needs_truth_and_run_does_not(
+def test_without_truth_what_needs_none_is_said(
     fakes: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fakes.known = False
-    assert cli.main(["eval", "data"]) == 2
+    assert cli.main(["eval", "data", "--ablation"]) == 2
     assert "no ground truth" in capsys.readouterr().err
+    assert cli.main(["eval", "data"]) == 0
+    printed = capsys.readouterr().out
+    assert "(no ground truth: the errors are unknown)" in printed
+    assert "19 frames TRACKING, 0 DEGRADED, 0 LOST" in printed
     assert cli.main(["run", "data", "--out", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
     assert not (tmp_path / "out" / "groundtruth.txt").exists()

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from macvo_ros.commands._options import add_config_options, add_frame_options, add_strict_option, load_config_of
-from macvo_ros.commands.run import measured, summary, write_all
+from macvo_ros.commands.run import exit_code, measured, summary, write_all
 from macvo_ros.errors import SequenceError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def _run(args: argparse.Namespace) -> int:
         print(f"\nwritten to {directory}/: {', '.join(sorted(entry.name for entry in directory.iterdir()))}")
         if args.output is not None:
             print(f"written to {args.output}/: a bag with our topics, odometry of {base_frame}")
-    return 0
+    return exit_code(evaluation)
 
 
 def _base(sequence: BagSequence, asked: str | None, *, wanted: bool) -> tuple[str, npt.NDArray[np.float64]]:
