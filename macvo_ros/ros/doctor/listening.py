@@ -16,6 +16,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable
@@ -94,7 +96,14 @@ class Listener:
         self._context = rclpy.Context()
 
     def __enter__(self) -> Listener:
-        rclpy.init(context=self._context)
+        try:
+            rclpy.init(context=self._context)
+        except Exception as error:  # where no log can be written, it goes to a temporary folder, as the node's does
+            if "log" not in str(error).lower() or "ROS_LOG_DIR" in os.environ:
+                raise
+            os.environ["ROS_LOG_DIR"] = tempfile.mkdtemp(prefix="macvo_ros_log_")
+            self._context = rclpy.Context()
+            rclpy.init(context=self._context)
         self._node = rclpy.create_node("macvo_doctor", context=self._context)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self._node)
