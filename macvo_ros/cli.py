@@ -48,7 +48,11 @@ def make_parser(names: Sequence[str]) -> Parser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one subcommand. Exit codes: 0 ran, 2 usage or input error (one line on stderr), 130 interrupted."""
+    """Run one subcommand.
+
+    Exit codes: 0 ran, 1 ran and found nothing that works (no frame was tracked), 2 usage or input error (one line on
+    stderr), 130 interrupted.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
     names = command_names()
     if arguments and arguments[0] in names:

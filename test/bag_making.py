@@ -17,11 +17,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
 from rosbags.rosbag1 import Writer as Ros1Writer
-from rosbags.typesys import Stores, get_typestore
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from macvo_ros.bags.convert import camera_info_message, image_message
 from macvo_ros.bags.writer import BagWriter
@@ -83,8 +84,16 @@ def write_ros2(
     return path
 
 
-def write_ros1(path: Path, count: int = 6, compression: str | None = None) -> Path:
-    """A ROS 1 bag of the same frames on EuRoC-like topics with camera_info."""
+def write_ros1(
+    path: Path,
+    count: int = 6,
+    compression: str | None = None,
+    static: tuple[str, str, str, np.ndarray] | None = None,
+) -> Path:
+    """A ROS 1 bag of the same frames on EuRoC-like topics with camera_info.
+
+    static: a /tf_static of this type with one transform, parent, child and (4, 4) pose (of an unturned child).
+    """
     store = get_typestore(Stores.ROS1_NOETIC)
     types = store.types
     writer = Ros1Writer(path)
@@ -100,6 +109,8 @@ def write_ros1(path: Path, count: int = 6, compression: str | None = None) -> Pa
                 ("right_info", "CameraInfo"),
             )
         }
+        if static is not None:
+            _write_static(writer, store, *static)
         for index in range(count):
             for side in ("left", "right"):
                 at = START + index * PERIOD
@@ -116,3 +127,15 @@ def write_ros1(path: Path, count: int = 6, compression: str | None = None) -> Pa
                     raw = store.serialize_ros1(message, message.__msgtype__)
                     writer.write(connections[name], at, raw)
     return path
+
+
+def _write_static(writer: Ros1Writer, store: Any, kind: str, parent: str, child: str, pose: np.ndarray) -> None:
+    store.register(get_types_from_msg("geometry_msgs/TransformStamped[] transforms\n", kind))
+    types = store.types
+    header = types["std_msgs/msg/Header"](0, types["builtin_interfaces/msg/Time"](1, 0), parent)
+    place = types["geometry_msgs/msg/Vector3"](*pose[:3, 3])
+    turn = types["geometry_msgs/msg/Quaternion"](0.0, 0.0, 0.0, 1.0)
+    transform = types["geometry_msgs/msg/Transform"](place, turn)
+    message = types[kind]([types["geometry_msgs/msg/TransformStamped"](header, child, transform)])
+    connection = writer.add_connection("/tf_static", kind, typestore=store, latching=1)
+    writer.write(connection, START, store.serialize_ros1(message, kind))

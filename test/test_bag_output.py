@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_datasets
-from bag_making import write_ros2
+from bag_making import write_ros1, write_ros2
 from scipy.spatial.transform import Rotation
 
 from macvo_ros.bags.bag import Bag
@@ -159,6 +159,64 @@ def test_status_in_the_bag_is_our_message(processed):
     assert states[-1].inliers > 20
     assert states[-1].position_sigma > 0
     assert states[-1].core_time > 0
+    assert [status.received for status in states] == [status.processed for status in states] == [1, 2, 3, 4, 5]
+    for name, state in (("lost", Status.LOST), ("degraded", Status.DEGRADED)):
+        counted = np.cumsum([status.state == state for status in states])
+        assert [getattr(status, name) for status in states] == list(counted)
+
+
+def test_late_joiners_get_every_static_transform(rendered, processed):
+    """A latched topic of depth 1 keeps its last message: there must be one, with all of them, in both kinds of bag."""
+    for bag in (rendered, processed[1]):
+        (message,) = read(bag)["/tf_static"]
+        frames = [(item.header.frame_id, item.child_frame_id) for item in message.transforms]
+        assert frames == [
+            ("base_link", "left_camera_optical_frame"),
+            ("left_camera_optical_frame", "right_camera_optical_frame"),
+        ]
+        with Bag(bag) as stored:
+            right = base_from_frame(stored, "base_link", "right_camera_optical_frame")
+        np.testing.assert_allclose(right[:3, 3], [0, -CAMERA.baseline, 0], atol=1e-12)
+
+
+def test_lost_and_unpaired_are_counted(tmp_path):
+    """Noise: the first frame begins, the others are lost; the right image of one is missing."""
+    bag = write_ros2(tmp_path / "rec", count=5, skip_right=(2,))
+    arguments = ["--matcher", "classic", "--out", str(tmp_path / "out"), "--output", str(tmp_path / "new")]
+    main(["bag", str(bag), *arguments])
+    from rosbags.highlevel import AnyReader
+
+    with AnyReader([tmp_path / "new"]) as reader:
+        connections = [connection for connection in reader.connections if connection.topic == "/macvo/status"]
+        states = [reader.deserialize(raw, c.msgtype) for c, _, raw in reader.messages(connections)]
+    assert [(s.received, s.lost, s.unpaired) for s in states] == [(1, 0, 0), (2, 1, 0), (3, 2, 1), (4, 3, 1)]
+
+
+@pytest.mark.parametrize("type", ["tf2_msgs/msg/TFMessage", "tf/msg/tfMessage"])
+def test_the_base_of_a_ros1_bag(tmp_path, capsys, type):
+    """/tf_static of a ROS 1 bag is found without being asked for, and stands in the new bag."""
+    mast = np.eye(4)
+    mast[:3, 3] = [0.3, 0.0, 1.2]
+    bag = write_ros1(tmp_path / "rec.bag", static=(type, "base_link", "/left_optical", mast))
+    with Bag(bag) as stored:
+        np.testing.assert_allclose(base_from_frame(stored, "base_link", "left_optical"), mast)
+    new = tmp_path / "new"
+    main(["bag", str(bag), "--matcher", "classic", "--out", str(tmp_path / "out"), "--output", str(new)])
+    assert "warning" not in capsys.readouterr().err
+    messages = read(new)
+    assert messages["/macvo/odometry"][0].child_frame_id == "base_link"
+    (static,) = messages["/tf_static"]
+    assert static.transforms[0].transform.translation.z == 1.2
+
+
+def test_the_camera_as_base_is_warned_of(tmp_path, capsys):
+    bag = write_ros1(tmp_path / "rec.bag")
+    main(["bag", str(bag), "--matcher", "classic", "--out", str(tmp_path / "out"), "--output", str(tmp_path / "new")])
+    error = capsys.readouterr().err
+    assert "warning:" in error
+    assert "does not connect 'left_optical' to 'base_link'" in error
+    assert "in its optical axes (x right, y down, z forward)" in error
+    assert read(tmp_path / "new")["/macvo/odometry"][0].child_frame_id == "left_optical"
 
 
 def test_status_definition_is_that_of_the_package():
@@ -226,8 +284,8 @@ def test_static_transforms_chain_both_ways(tmp_path):
     mast[:3, :3], mast[:3, 3] = Rotation.from_rotvec([0, 0, 0.5]).as_matrix(), [1, 2, 3]
     camera[:3, :3], camera[:3, 3] = Rotation.from_rotvec([0.3, 0, 0]).as_matrix(), [0, 0, 0.1]
     with BagWriter(tmp_path / "tf") as bag:
-        bag.write("/tf_static", 1, bag.transform(1, "base_link", "mast", mast), latched=True)
-        bag.write("/tf_static", 2, bag.transform(2, "camera", "mast", np.linalg.inv(camera)), latched=True)
+        bag.write("/tf_static", 1, bag.transforms(1, [("base_link", "mast", mast)]), latched=True)
+        bag.write("/tf_static", 2, bag.transforms(2, [("camera", "mast", np.linalg.inv(camera))]), latched=True)
     with Bag(tmp_path / "tf") as stored:
         np.testing.assert_allclose(base_from_frame(stored, "base_link", "camera"), mast @ camera, atol=1e-12)
 
@@ -235,7 +293,7 @@ def test_static_transforms_chain_both_ways(tmp_path):
 @pytest.mark.parametrize("storage", ["mcap", "sqlite3"])
 def test_a_bag_appears_whole_or_not_at_all(tmp_path, storage):
     with contextlib.suppress(KeyError), BagWriter(tmp_path / "new", storage) as bag:
-        bag.write("/tf", 1, bag.transform(1, "a", "b", np.eye(4)))
+        bag.write("/tf", 1, bag.transforms(1, [("a", "b", np.eye(4))]))
         raise KeyError
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "there").mkdir()

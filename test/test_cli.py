@@ -126,10 +126,11 @@ def test_input_errors_are_one_line_and_two(
 
 def test_eval_honours_its_contract(fakes: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "new" / "eval.json"
-    arguments = ["eval", "data", "--layout", "kitti", "--sequence", "00", "--frames", "2:", "--step", "3"]
+    arguments = ["eval", "data", "--layout", "kitti", "--sequence", "00", "--frames", "2:", "--step", "3", "--strict"]
     arguments += ["--matcher", "classic", "--set", "keypoints.count=300", "--set", "covariance.model=diagonal"]
     assert cli.main([*arguments, "--json", str(target)]) == 0
-    assert fakes.opened == ("data", {"layout": "kitti", "sequence": "00", "frames": (2, None), "step": 3})
+    asked = {"layout": "kitti", "sequence": "00", "frames": (2, None), "step": 3, "strict": True}
+    assert fakes.opened == ("data", asked)
     assert fakes.configs[0].keypoints.count == 300
     assert fakes.configs[0].covariance.model == "diagonal"
     document = json.loads(target.read_text(), parse_constant=pytest.fail)
@@ -138,12 +139,16 @@ def test_eval_honours_its_contract(fakes: SimpleNamespace, tmp_path: Path, capsy
     assert "t_rel" in capsys.readouterr().out
 
 
-def test_eval_needs_truth_and_run_does_not(
+def test_without_truth_what_needs_none_is_said(
     fakes: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fakes.known = False
-    assert cli.main(["eval", "data"]) == 2
+    assert cli.main(["eval", "data", "--ablation"]) == 2
     assert "no ground truth" in capsys.readouterr().err
+    assert cli.main(["eval", "data"]) == 0
+    printed = capsys.readouterr().out
+    assert "(no ground truth: the errors are unknown)" in printed
+    assert "19 frames TRACKING, 0 DEGRADED, 0 LOST" in printed
     assert cli.main(["run", "data", "--out", str(tmp_path / "out")]) == 0
     assert (tmp_path / "out" / "report.html").stat().st_size > 10_000
     assert not (tmp_path / "out" / "groundtruth.txt").exists()

@@ -179,3 +179,19 @@ def test_kitti_axes_turn_a_body_into_an_optical_frame():
     numbers = ast.literal_eval(re.search(r"axes = (\(.*?\))", (LAUNCH / "kitti.launch.py").read_text()).group(1))
     expected = [[0, 0, 1], [-1, 0, 0], [0, -1, 0]]  # columns: right, down, forward of the camera in the body
     np.testing.assert_allclose(Rotation.from_quat(numbers).as_matrix(), expected, atol=1e-12)
+
+
+def test_the_workflow_runs_what_exists() -> None:
+    """GitHub's runners were not at hand: at least every file that workflow and Dockerfile name is there."""
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    test, colcon = workflow["jobs"]["test"], workflow["jobs"]["colcon"]
+    assert test["strategy"]["matrix"]["os"] == ["ubuntu-22.04", "ubuntu-24.04"]
+    assert colcon["strategy"]["matrix"]["ros"] == ["humble", "jazzy"]
+    assert [step["run"] for step in test["steps"] if "run" in step][-1] == ".ci/run"
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+    hashed = re.findall(r"'([\w./]+)'", test["steps"][2]["with"]["key"])
+    copied = [line.split()[1] for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("COPY")]
+    for name in [*hashed, *copied]:
+        assert (ROOT / name).exists(), name
+    for name in re.findall(r"share/macvo_ros/([\w./]+)", (ROOT / "Dockerfile").read_text()):
+        assert (ROOT / name).is_file(), name

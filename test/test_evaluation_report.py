@@ -84,7 +84,10 @@ def test_page_without_truth_says_so() -> None:
     page = report(evaluated(truth_known=False))
     assert "no ground truth" in page
     assert "Uncertainty of the pose" in page
-    assert "NEES" not in summary(evaluated(truth_known=False)).splitlines()[-1]
+    printed = summary(evaluated(truth_known=False)).splitlines()
+    table = dict(zip(re.split(r"  +", printed[2].strip()), re.split(r"  +", printed[4].strip())[1:], strict=True))
+    assert (table["degraded"], table["lost"], table["ATE [m]"]) == ("0", "2", "-")
+    assert printed[-1] == "  2 LOST: nothing to see (frames 7-8)"
 
 
 def test_names_are_escaped() -> None:

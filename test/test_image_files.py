@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 import tiny_datasets
 
+from macvo_ros.cli import main
 from macvo_ros.errors import SequenceError
 from macvo_ros.sequences import open_sequence
 from macvo_ros.sequences.image_files import read_image
@@ -34,7 +35,72 @@ def test_a_missing_image_is_named(tmp_path: Path, layout: str) -> None:
     images = sorted(file for file in tmp_path.rglob("*.png") if "poses" not in file.parts)
     images[-1].unlink()
     with pytest.raises(SequenceError, match=images[-1].stem.split("_")[0]):
+        open_sequence(tmp_path, strict=True)
+
+
+@pytest.mark.parametrize("how", ["missing", "cut short", "empty"])
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize("frame", [0, 2])
+@pytest.mark.parametrize("layout", list(tiny_datasets.WRITERS))
+def test_a_pair_without_both_images_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, layout: str, frame: int, side: int, how: str
+) -> None:
+    """The others keep their images, times and truth; it is counted and named; strict refuses it."""
+    tiny_datasets.WRITERS[layout](tmp_path, count=5)
+    whole = open_sequence(tmp_path)
+    rest = [index for index in range(5) if index != frame]
+    expected = [whole[index].left for index in rest]
+    damaged = (whole.left, whole.right)[side][frame]
+    content = damaged.read_bytes()
+    damaged.unlink()
+    if how != "missing":
+        damaged.write_bytes(content[: len(content) // 2] if how == "cut short" else b"")
+    caplog.clear()
+    sequence = open_sequence(tmp_path)
+    np.testing.assert_array_equal(sequence.stamps, whole.stamps[rest])
+    np.testing.assert_allclose(sequence.ground_truth, whole.ground_truth[rest], atol=1e-12)
+    for index, image in enumerate(expected):
+        np.testing.assert_array_equal(sequence[index].left, image)
+    (record,) = caplog.records
+    assert "left out: 1 pair, 4 remain" in record.getMessage()
+    assert damaged.name.split("_")[0] in record.getMessage()
+    with pytest.raises(SequenceError, match=damaged.name.split("_")[0]):
+        open_sequence(tmp_path, strict=True)
+
+
+@pytest.mark.parametrize("layout", ["kitti", "tartanair", "folder"])
+def test_a_frame_without_any_image_leaves_a_gap(tmp_path: Path, caplog: pytest.LogCaptureFixture, layout: str) -> None:
+    tiny_datasets.WRITERS[layout](tmp_path, count=6)
+    whole = open_sequence(tmp_path)
+    for files in (whole.left, whole.right):
+        files[1].unlink()
+    whole.left[3].unlink()
+    sequence = open_sequence(tmp_path)
+    if layout == "tartanair":
+        assert sequence.left[1].name.startswith("000002")
+    np.testing.assert_array_equal(sequence.stamps, whole.stamps[[0, 2, 4, 5]])
+    np.testing.assert_allclose(sequence.ground_truth, whole.ground_truth[[0, 2, 4, 5]], atol=1e-12)
+    assert "left out: 2 pairs, 4 remain" in caplog.text
+    with pytest.raises(SequenceError):
+        open_sequence(tmp_path, strict=True)
+
+
+def test_a_sequence_of_damaged_images_is_refused(tmp_path: Path) -> None:
+    tiny_datasets.kitti(tmp_path, count=3)
+    for file in (tmp_path / "sequences/00/image_1").iterdir():
+        file.write_bytes(file.read_bytes()[:-20])
+    with pytest.raises(SequenceError, match=r"000000\.png: the image is cut short"):
         open_sequence(tmp_path)
+
+
+def test_strict_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tiny_datasets.kitti(tmp_path / "data", count=4)
+    (tmp_path / "data/sequences/00/image_1/000002.png").unlink()
+    words = ["bag", "--convert", str(tmp_path / "data"), str(tmp_path / "new")]
+    assert main([*words, "--strict"]) == 2
+    assert "000002.png has no partner" in capsys.readouterr().err
+    assert main(words) == 0
+    assert "3 frames written" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("layout", list(tiny_datasets.WRITERS))

@@ -36,7 +36,7 @@ from macvo_ros.ros.stamps import StampOrder
 from macvo_ros.ros.stereo_messages import StereoMessages
 from macvo_ros.ros.tracking import Refusal, Tracking
 from macvo_ros.ros.worker import Worker
-from macvo_ros.settings.config import Config
+from macvo_ros.settings.config import Config, MaskConfig
 
 CAMERA = StereoCamera(20.0, 20.0, 7.5, 5.5, 0.1, 16, 12)
 
@@ -310,3 +310,19 @@ def test_a_pipelined_core_finishes_what_it_holds_before_a_restart():
     (outdated,) = tracker.finished()
     assert (outdated.pair.stamp, outdated.outdated) == (5 * 10**9, True)
     assert tracker.in_work == 1
+
+
+def test_a_mask_of_another_size_refuses_pairs_with_a_sentence(core):
+    tracker = tracking(core, mask=MaskConfig(polygons="100,100 200,100 200,200"))
+    with pytest.raises(Refusal, match="the mask hides nothing of the 16x12 images") as refusal:
+        tracker.track(pair(1000))
+    assert refusal.value.kind == "image"
+    assert tracker.in_work == 0
+    assert core.seen == []
+
+
+def test_the_core_gets_the_masked_frame(core):
+    tracked = track(tracking(core, mask=MaskConfig(polygons="14,10 15,10 15,11")), pair(1000))
+    assert tracked.estimate.frame.masked is not None
+    assert tracked.estimate.frame.masked[11, 15]
+    assert not tracked.estimate.frame.masked[0, 0]

@@ -30,13 +30,16 @@ from typing import Any
 
 from rosbags.rosbag1 import Reader as Ros1Reader
 from rosbags.rosbag2 import Reader as Ros2Reader
-from rosbags.typesys import Stores, get_typestore
+from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from macvo_ros.bags.compression import decompress_file
 from macvo_ros.bags.mcap_scan import McapScan
 from macvo_ros.errors import SequenceError
 
 _STORED = re.compile(r"\.(bag|db3|mcap)(\.zstd)?$")
+_TRANSFORMS = "geometry_msgs/TransformStamped[] transforms\n"
+_ROS1_TYPES = {"tf2_msgs/msg/TFMessage": _TRANSFORMS, "tf/msg/tfMessage": _TRANSFORMS}
+"""Definitions that every ROS 1 has and the reader's collection of them lacks."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,9 @@ class Bag:
             raise SequenceError(f"{self.path} holds both ROS 1 and ROS 2 bags; name one of the files")
         self.ros1 = kinds == {True}
         self._types = get_typestore(Stores.ROS1_NOETIC if self.ros1 else Stores.ROS2_JAZZY)
+        if self.ros1:
+            for name, definition in _ROS1_TYPES.items():
+                self._types.register(get_types_from_msg(definition, name))
 
     def __enter__(self) -> Bag:
         return self

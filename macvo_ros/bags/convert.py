@@ -114,5 +114,4 @@ def camera_info_message(bag: BagWriter, camera: StereoCamera, side: str, stamp: 
 def _write_frames(bag: BagWriter, stamp: int, camera: StereoCamera) -> None:
     right = np.eye(4)
     right[0, 3] = camera.baseline
-    for parent, child, pose in ((BODY_FRAME, LEFT_FRAME, BODY_FROM_OPTICAL), (LEFT_FRAME, RIGHT_FRAME, right)):
-        bag.write("/tf_static", stamp, bag.transform(stamp, parent, child, pose), latched=True)
+    bag.write_static(stamp, [(BODY_FRAME, LEFT_FRAME, BODY_FROM_OPTICAL), (LEFT_FRAME, RIGHT_FRAME, right)])

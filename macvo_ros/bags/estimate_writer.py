@@ -16,6 +16,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,7 @@ from macvo_ros.odometry.message_fields import (
     status_fields,
     transform_cloud,
 )
+from macvo_ros.odometry.status import Status
 
 Float64 = npt.NDArray[np.float64]
 
@@ -41,7 +44,10 @@ NAMESPACE = "/macvo"
 
 
 class EstimateWriter:
-    """Writes each estimate under /macvo as the node does: odometry, pose, keypoints, status, /tf; the path last."""
+    """Writes each estimate under /macvo as the node does: odometry, pose, keypoints, status, /tf; the path last.
+
+    /tf_static comes first, with what the recording knew, so that the new bag can be played beside nothing else.
+    """
 
     def __init__(
         self,
@@ -51,17 +57,29 @@ class EstimateWriter:
         camera_frame: str,
         odom_frame: str = "odom",
         raw_from_rectified: Float64 | None = None,
+        static: Sequence[tuple[str, str, Float64]] = (),
+        unpaired: npt.NDArray[np.int64] | None = None,
     ) -> None:
-        """raw_from_rectified: (4, 4) pose of the tracked camera in `camera_frame`, where we rectified the images."""
+        """raw_from_rectified: (4, 4) pose of the tracked camera in `camera_frame`, where we rectified the images.
+
+        static: transforms of the recording (`static_transforms`). unpaired: sorted stamps, nanoseconds, of its images
+        without a partner.
+        """
         self._bag = bag
         self._base_frame, self._camera_frame, self._odom_frame = base_frame, camera_frame, odom_frame
         self._raw_from_rectified = raw_from_rectified
+        self._static = static
+        self._unpaired = np.empty(0, np.int64) if unpaired is None else unpaired
+        self._seen: Counter[Status] = Counter()
         self._path: list[Any] = []
 
     def write(self, estimate: Estimate) -> None:
         """Write one estimate; a lost one is silence on odometry, as in the node."""
         bag, stamp = self._bag, estimate.frame.stamp
         header = bag.header(stamp, self._odom_frame)
+        if self._static and not self._seen:
+            bag.write_static(stamp, self._static)
+        self._seen[estimate.status] += 1
         bag.write(f"{NAMESPACE}/status", stamp, self._status(estimate))
         if not is_published(estimate.status):
             return
@@ -88,7 +106,7 @@ class EstimateWriter:
         bag.write(f"{NAMESPACE}/odometry", stamp, odometry)
         stamped = bag.message("geometry_msgs/msg/PoseWithCovarianceStamped", header=header, pose=pose)
         bag.write(f"{NAMESPACE}/pose", stamp, stamped)
-        bag.write("/tf", stamp, bag.transform(stamp, self._odom_frame, self._base_frame, estimate.pose))
+        bag.write("/tf", stamp, bag.transforms(stamp, [(self._odom_frame, self._base_frame, estimate.pose)]))
         bag.write(f"{NAMESPACE}/keypoints", stamp, self._cloud(estimate))
         self._path.append(bag.message("geometry_msgs/msg/PoseStamped", header=header, pose=pose.pose))
 
@@ -124,9 +142,12 @@ class EstimateWriter:
         )
 
     def _status(self, estimate: Estimate) -> Any:
-        """The node's own counters and latencies mean nothing offline and stay zero."""
+        """Latencies mean nothing offline and stay zero; so do the counters of what cannot happen there."""
         message_type = self._bag.message_type(STATUS_TYPE)
         fields: dict[str, Any] = {name: 0 for name in message_type.__dataclass_fields__ if name.islower()}
         fields.pop("__msgtype__", None)
         fields["header"] = self._bag.header(estimate.frame.stamp, self._odom_frame)
+        fields["received"] = fields["processed"] = self._seen.total()
+        fields["lost"], fields["degraded"] = self._seen[Status.LOST], self._seen[Status.DEGRADED]
+        fields["unpaired"] = int(np.searchsorted(self._unpaired, estimate.frame.stamp, side="right"))
         return message_type(**{**fields, **status_fields(estimate)})

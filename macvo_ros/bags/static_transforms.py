@@ -33,7 +33,10 @@ def base_from_frame(bag: Bag, base: str, frame: str) -> Float64:
     base, frame = base.lstrip("/"), frame.lstrip("/")
     if base == frame:
         return np.eye(4)
-    edges = _static_edges(bag)
+    edges: dict[str, dict[str, Float64]] = {}
+    for parent, child, pose in static_transforms(bag):
+        edges.setdefault(parent, {})[child] = pose
+        edges.setdefault(child, {})[parent] = inverse(pose)
     reached = {base: np.eye(4)}
     border = [base]
     while border:
@@ -50,9 +53,9 @@ def base_from_frame(bag: Bag, base: str, frame: str) -> Float64:
     return reached[frame]
 
 
-def _static_edges(bag: Bag) -> dict[str, dict[str, Float64]]:
-    """Pose of each frame in each of its neighbours, both ways."""
-    edges: dict[str, dict[str, Float64]] = {}
+def static_transforms(bag: Bag) -> list[tuple[str, str, Float64]]:
+    """(parent, child, (4, 4) pose of the child in the parent, metres) of the bag; the last word on a pair counts."""
+    found: dict[tuple[str, str], Float64] = {}
     topics = bag.topics
     for message in bag.messages([name for name in TF_TOPICS if name in topics]):
         for item in bag.deserialize(message.raw, topics[message.topic].type).transforms:
@@ -62,6 +65,5 @@ def _static_edges(bag: Bag) -> dict[str, dict[str, Float64]]:
             if not np.isfinite(quaternion).all() or not quaternion.any():
                 continue  # tf2 leaves such transforms out too
             pose = transform(rotation_from_quaternion(quaternion), np.array([position.x, position.y, position.z]))
-            edges.setdefault(parent, {})[child] = pose
-            edges.setdefault(child, {})[parent] = inverse(pose)
-    return edges
+            found[parent, child] = pose
+    return [(*frames, pose) for frames, pose in found.items()]

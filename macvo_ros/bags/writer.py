@@ -107,20 +107,26 @@ class BagWriter:
             orientation=self.vector("geometry_msgs/msg/Quaternion", orientation),
         )
 
-    def transform(self, stamp: int, parent: str, child: str, pose: Float64) -> Any:
-        """tf2_msgs/TFMessage of the (4, 4) pose of `child` in `parent`."""
-        transform = self.message(
-            "geometry_msgs/msg/Transform",
-            translation=self.vector("geometry_msgs/msg/Vector3", pose[:3, 3]),
-            rotation=self.vector("geometry_msgs/msg/Quaternion", quaternion(pose[:3, :3])),
-        )
-        stamped = self.message(
-            "geometry_msgs/msg/TransformStamped",
-            header=self.header(stamp, parent),
-            child_frame_id=child,
-            transform=transform,
-        )
-        return self.message("tf2_msgs/msg/TFMessage", transforms=[stamped])
+    def transforms(self, stamp: int, edges: Sequence[tuple[str, str, Float64]]) -> Any:
+        """tf2_msgs/TFMessage of (parent, child, (4, 4) pose of the child in the parent), metres."""
+        stamped = [
+            self.message(
+                "geometry_msgs/msg/TransformStamped",
+                header=self.header(stamp, parent),
+                child_frame_id=child,
+                transform=self.message(
+                    "geometry_msgs/msg/Transform",
+                    translation=self.vector("geometry_msgs/msg/Vector3", pose[:3, 3]),
+                    rotation=self.vector("geometry_msgs/msg/Quaternion", quaternion(pose[:3, :3])),
+                ),
+            )
+            for parent, child, pose in edges
+        ]
+        return self.message("tf2_msgs/msg/TFMessage", transforms=stamped)
+
+    def write_static(self, stamp: int, edges: Sequence[tuple[str, str, Float64]]) -> None:
+        """Write /tf_static: all transforms in one message, the only one that whoever comes late is given."""
+        self.write("/tf_static", stamp, self.transforms(stamp, edges), latched=True)
 
     def write(self, topic: str, stamp: int, message: Any, *, latched: bool = False) -> None:
         """Store a message as recorded at `stamp` (nanoseconds); latched topics reach subscribers that come late."""

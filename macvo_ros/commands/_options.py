@@ -36,7 +36,16 @@ def add_sequence_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", metavar="SEQUENCE", help="folder of a sequence, a bag, or render:NAME (render:room)")
     parser.add_argument("--layout", help="tartanair, euroc, kitti or folder; recognised when left out")
     parser.add_argument("--sequence", metavar="NAME", help="which one, where the folder holds several (KITTI: 00)")
+    add_strict_option(parser)
     add_frame_options(parser)
+
+
+def add_strict_option(parser: argparse.ArgumentParser) -> None:
+    """What to do about missing images."""
+    parser.add_argument(
+        "--strict", action="store_true",
+        help="refuse a folder in which an image is missing or cut short; left out, such pairs are skipped and counted",
+    )  # fmt: skip
 
 
 def add_frame_options(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +77,14 @@ def open_input(args: argparse.Namespace) -> Sequence:
         return PartOfSequence(RenderedSequence(args.path[len(RENDERED) :], count), args.frames, args.step)
     from macvo_ros.sequences import open_sequence
 
-    return open_sequence(args.path, layout=args.layout, sequence=args.sequence, frames=args.frames, step=args.step)
+    return open_sequence(
+        args.path,
+        layout=args.layout,
+        sequence=args.sequence,
+        frames=args.frames,
+        step=args.step,
+        strict=args.strict,
+    )
 
 
 def load_config_of(args: argparse.Namespace) -> Config:

@@ -22,8 +22,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from macvo_ros.commands._options import add_config_options, add_frame_options, load_config_of
-from macvo_ros.commands.run import measured, summary, write_all
+from macvo_ros.commands._options import add_config_options, add_frame_options, add_strict_option, load_config_of
+from macvo_ros.commands.run import exit_code, measured, summary, write_all
 from macvo_ros.errors import SequenceError
 
 if TYPE_CHECKING:
@@ -71,12 +71,13 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_config_options(parser)
     parser.add_argument("--out", metavar="DIR", type=Path, help="where to write; output/<bag> when left out")
     parser.add_argument(
-        "--output", metavar="NEWBAG", type=Path, help="write odometry, keypoints, status, /tf to a new bag"
+        "--output", metavar="NEWBAG", type=Path, help="write odometry, keypoints, status, /tf, /tf_static to a new bag"
     )
     parser.add_argument("--base-frame", metavar="FRAME", help="robot frame, found through the bag's /tf_static")
     parser.add_argument("--storage", choices=("mcap", "sqlite3"), default="mcap", help="format of the new bag")
     parser.add_argument("--layout", help="with --convert: tartanair, euroc, kitti or folder; recognised when left out")
     parser.add_argument("--sequence", metavar="NAME", help="with --convert: which one, where the folder holds several")
+    add_strict_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -92,7 +93,9 @@ def _convert(args: argparse.Namespace) -> int:
     from macvo_ros.sequences import open_sequence
 
     folder, new_bag = args.convert
-    sequence = open_sequence(folder, layout=args.layout, sequence=args.sequence, frames=args.frames, step=args.step)
+    sequence = open_sequence(
+        folder, layout=args.layout, sequence=args.sequence, frames=args.frames, step=args.step, strict=args.strict
+    )
     count = convert_sequence(sequence, new_bag, args.storage)
     print(f"{sequence.name}: {count} frames written to {new_bag}/")
     return 0
@@ -126,7 +129,7 @@ def _run(args: argparse.Namespace) -> int:
         print(f"\nwritten to {directory}/: {', '.join(sorted(entry.name for entry in directory.iterdir()))}")
         if args.output is not None:
             print(f"written to {args.output}/: a bag with our topics, odometry of {base_frame}")
-    return 0
+    return exit_code(evaluation)
 
 
 def _base(sequence: BagSequence, asked: str | None, *, wanted: bool) -> tuple[str, npt.NDArray[np.float64]]:
@@ -140,15 +143,18 @@ def _base(sequence: BagSequence, asked: str | None, *, wanted: bool) -> tuple[st
     try:
         name = asked or DEFAULT_BASE_FRAME
         return name, base_from_frame(sequence.bag, name, sequence.frame_id) @ tracked
-    except SequenceError:
+    except SequenceError as error:
         if asked is not None:
             raise
+        why = str(error).partition(";")[0]
+    camera = sequence.frame_id or "left_camera"
     if wanted:
-        sequence.notes.append(
-            f"/tf_static has no {DEFAULT_BASE_FRAME}: odometry is that of {sequence.frame_id or 'the left camera'}, in "
-            "its optical axes; name another frame by --base-frame"
+        print(
+            f"warning: {why}: odometry is that of {camera}, in its optical axes (x right, y down, z forward), not that "
+            "of a robot; name a frame that /tf_static connects by --base-frame",
+            file=sys.stderr,
         )
-    return sequence.frame_id or "left_camera", tracked
+    return camera, tracked
 
 
 def _track(
@@ -163,6 +169,7 @@ def _track(
 
     from macvo_ros.bags.camera_tracker import CameraTracker
     from macvo_ros.bags.estimate_writer import EstimateWriter
+    from macvo_ros.bags.static_transforms import static_transforms
     from macvo_ros.bags.writer import BagWriter
     from macvo_ros.evaluation.runner import run_sequence
     from macvo_ros.odometry.pipelined_odometry import make_odometry
@@ -175,6 +182,8 @@ def _track(
                 base_frame=base_frame,
                 camera_frame=sequence.frame_id or "left_camera",
                 raw_from_rectified=None if sequence.input.rectifier is None else sequence.input.raw_from_rectified,
+                static=static_transforms(sequence.bag),
+                unpaired=sequence.unpaired,
             )
         odometry = make_odometry(config, base_from_camera)
         tracker = CameraTracker(odometry, writer.write if writer is not None else lambda estimate: None)

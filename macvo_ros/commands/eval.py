@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from macvo_ros.commands._options import add_config_options, add_sequence_options, load_config_of, open_input
-from macvo_ros.commands.run import run_and_measure, summary, write_all
+from macvo_ros.commands.run import exit_code, run_and_measure, summary, write_all
 from macvo_ros.errors import SequenceError
 
 
@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="measure the odometry on a sequence with ground truth",
         description="Run the odometry over a sequence with ground truth and print t_rel, r_rel, the KITTI benchmark's "
         "t_err and r_err, ATE, NEES, the share of errors within 3 sigma by horizon, speed and status counts; the "
-        "paper's own figures beside them where it has any.",
+        "paper's own figures beside them where it has any. Without ground truth it prints what needs none.",
     )
     add_sequence_options(parser)
     add_config_options(parser)
@@ -57,8 +57,8 @@ def run(args: argparse.Namespace) -> int:
     if args.ablation:
         config = OURS.applied(config)
     sequence = open_input(args)
-    if sequence.ground_truth is None:
-        raise SequenceError(f"{sequence.name} has no ground truth to evaluate against; use macvo run")
+    if args.ablation and sequence.ground_truth is None:
+        raise SequenceError(f"{sequence.name} has no ground truth to compare the variants by; leave out --ablation")
     if len(sequence) < 2:
         raise SequenceError(f"{sequence.name}: evaluation needs at least 2 frames, got {len(sequence)}; widen --frames")
     noise = None if args.truth_noise is None else parse_truth_noise(args.truth_noise)
@@ -74,4 +74,4 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         write_all(args.out, evaluation)
         print(f"\nwritten to {args.out}/: {', '.join(sorted(entry.name for entry in args.out.iterdir()))}")
-    return 0
+    return exit_code(evaluation)

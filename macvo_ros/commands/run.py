@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from macvo_ros.settings.config import Config
 
 
+EXIT_NOTHING_TRACKED = 1
+
+
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `macvo run`."""
     parser = subparsers.add_parser(
@@ -54,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     write_all(directory, evaluation)
     print(summary(evaluation))
     print(f"\nwritten to {directory}/: {', '.join(sorted(entry.name for entry in directory.iterdir()))}")
-    return 0
+    return exit_code(evaluation)
 
 
 def run_and_measure(sequence: Sequence, config: Config, noise: TruthNoise | None = None) -> Evaluation:
@@ -90,10 +93,18 @@ def write_all(directory: Path, evaluation: Evaluation) -> None:
     write_report(directory / REPORT, evaluation)
 
 
+def exit_code(evaluation: Evaluation) -> int:
+    """0, or EXIT_NOTHING_TRACKED where there is no trajectory to speak of."""
+    from macvo_ros.evaluation.status_summary import summarise
+
+    return EXIT_NOTHING_TRACKED if summarise(evaluation.run).nothing_tracked else 0
+
+
 def summary(evaluation: Evaluation) -> str:
-    """The table for the terminal."""
+    """The table for the terminal, and what the run says of itself."""
     from macvo_ros.evaluation.paper import paper_sequence
     from macvo_ros.evaluation.report import table_rows
+    from macvo_ros.evaluation.status_summary import describe, summarise
     from macvo_ros.evaluation.table import format_table, horizon_table
 
     run = evaluation.run
@@ -101,7 +112,8 @@ def summary(evaluation: Evaluation) -> str:
     if (name := paper_sequence(run.name, evaluation.sequence.camera.fx)) is not None:
         lines.append(f"(the paper ran the whole of {name}; * scale fitted to the truth)")
     if evaluation.metrics is None:
-        lines.append("(no ground truth: only the speed is known)")
+        lines.append("(no ground truth: the errors are unknown)")
     elif evaluation.metrics.horizons:
         lines += ["", "Is the covariance honest?", format_table(*horizon_table(evaluation.metrics.horizons))]
+    lines += ["", describe(summarise(run))]
     return "\n".join(lines)

@@ -82,7 +82,8 @@ def run_checks(
     keypoints = frames[0].from_full(result.landmarks.pixel - result.flow)
     disagree = Outliers(float(np.mean(rejected)), keypoints[rejected])
     second = find_second_motion(config, camera, matches, (disagree, outliers), predicted)
-    mismatch = appearance_mismatch(camera, (frames[0].grey[0], frames[1].grey[0]), matches[0], motion)
+    images = frames[0].grey[0], frames[1].grey[0]
+    mismatch = appearance_mismatch(camera, images, matches[0], motion, frames[1].masked)
     rows = matches[1].row_check()
     checks = Checks(
         residuals=result.solution.chi2 if metric else 0.0,

@@ -97,12 +97,18 @@ def find_flow_outliers(camera: StereoCamera, reference: Match, match: Match, mot
     return Outliers(float(contrary.sum() / max(certain.sum(), _ENOUGH)), pixel)
 
 
-def appearance_mismatch(camera: StereoCamera, images: tuple[Image, Image], reference: Match, motion: Float64) -> float:
+def appearance_mismatch(
+    camera: StereoCamera,
+    images: tuple[Image, Image],
+    reference: Match,
+    motion: Float64,
+    masked: Mask | None = None,
+) -> float:
     """The part (0 to 1) of what is textured that does not look, where a `motion` (4, 4) puts it, as it did before.
 
-    images: left ones of the reference and the current frame, grey. Matchers follow where they are led: led by
-    something that moves with the camera, they find nothing in the rest of the image that could contradict. Looks cannot
-    be led.
+    images: left ones of the reference and the current frame, grey; masked: (H, W) where the latter shows the robot.
+    Matchers follow where they are led: led by something that moves with the camera, they find nothing in the rest of
+    the image that could contradict. Looks cannot be led.
     """
     shrink = max(1, round(camera.width / _COLUMNS))
     before, after = (shrunk(image, shrink).astype(np.float32) for image in images)
@@ -115,6 +121,9 @@ def appearance_mismatch(camera: StereoCamera, images: tuple[Image, Image], refer
     u, v = u + flow[..., 0], v + flow[..., 1]
     warped = cv2.remap(after, u, v, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     inside = (u >= 0) & (u <= columns - 1) & (v >= 0) & (v <= rows - 1)
+    if masked is not None:
+        hidden = np.ascontiguousarray(masked[every]).astype(np.uint8)
+        inside &= cv2.remap(hidden, u, v, cv2.INTER_NEAREST) == 0
     d = np.maximum(disparity - camera.disparity_offset, 1e-3)
     placed = np.linalg.norm(flow, axis=-1) * np.minimum(np.sqrt(variance) / d, 1.0) < _CERTAIN
     asked = cv2.erode((inside & placed & (variance < (2 * shrink) ** 2)).astype(np.uint8), np.ones((3, 3), np.uint8))

@@ -46,12 +46,15 @@ def frame_pictures(estimate: Estimate) -> list[tuple[str, str]]:
         disparity = match.disparity.detach().cpu().numpy().astype(np.float64) - camera.disparity_offset
         depth = np.where(disparity > 0.1, camera.fx * camera.baseline / np.maximum(disparity, 0.1), np.nan)
         pictures.append((heat_map(depth, "depth [m]", "turbo_r"), "Depth from the disparity of this frame."))
+        known = True if estimate.frame.masked is None else ~estimate.frame.masked
         sigma = np.sqrt(match.disparity_var.detach().cpu().numpy().astype(np.float64))
+        sigma = np.where(known, sigma, np.nan)
         pictures.append(
             (heat_map(sigma, "sigma of the disparity [px]", "viridis"), "How far the disparity may be off.")
         )
         if match.flow_var is not None:
             flow = np.sqrt(match.flow_var.detach().cpu().numpy().astype(np.float64).mean(axis=0))
+            flow = np.where(known, flow, np.nan)
             pictures.append(
                 (
                     heat_map(flow, "sigma of the flow [px]", "viridis"),

@@ -33,6 +33,7 @@ from macvo_ros.evaluation.nees import sigmas
 from macvo_ros.evaluation.paper import paper_rows, paper_sequence
 from macvo_ros.evaluation.pictures import frame_pictures
 from macvo_ros.evaluation.runner import Run
+from macvo_ros.evaluation.status_summary import summarise
 from macvo_ros.evaluation.table import COLUMNS, cells, figures, headings, horizon_table, number
 from macvo_ros.evaluation.theme import html_figure, html_table, page
 from macvo_ros.sequences.sequence import Sequence
@@ -81,7 +82,9 @@ def report(evaluation: Evaluation) -> str:
 def table_rows(evaluation: Evaluation) -> tuple[list[str], list[list[str]]]:
     """Heading and rows of the main table: this run, then the paper's methods where it has the sequence."""
     run = evaluation.run
-    measured = {"fps": run.fps} if evaluation.metrics is None else figures(evaluation.metrics)
+    own = summarise(run)
+    known: dict[str, float | int | None] = {"fps": run.fps, "degraded": own.degraded, "lost": own.lost}
+    measured = known if evaluation.metrics is None else figures(evaluation.metrics)
     rows = [[f"this run ({evaluation.config.matcher})", *cells(measured)]]
     for row in paper_rows(run.name, evaluation.sequence.camera.fx):
         rows.append([f"paper: {row.method}", *cells({"t_rel": row.t_rel, "r_rel": row.r_rel})])
@@ -97,7 +100,12 @@ def _head(evaluation: Evaluation) -> str:
         f"baseline {camera.baseline:.3f} m, matcher {evaluation.config.matcher}"
     )
     if metrics is None:
-        cards = [("frames per second", number(run.fps, 1), "", "tracking alone")]
+        own = summarise(run)
+        cards = [
+            ("path", *_length(own.path_length), "as estimated"),
+            ("sigma of the last position", *_length(own.position_sigma), "in its weakest direction"),
+            ("frames per second", number(run.fps, 1), "", f"{own.degraded} degraded, {own.lost} lost"),
+        ]
         verdict = "There is no ground truth for this sequence: the report shows what the odometry says of itself."
     else:
         cards = [

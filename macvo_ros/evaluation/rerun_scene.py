@@ -134,7 +134,8 @@ class RerunScene:
         if match.flow_var is not None:
             variances["sigma/flow"] = match.flow_var.mean(dim=0)
         for name, variance in variances.items():
-            values = 0.5 * np.log(np.maximum(variance.detach().cpu().numpy().astype(np.float32), 1e-8))
+            # Masked pixels have no variance to speak of: 100 pixels stand for that in the colours.
+            values = 0.5 * np.log(np.clip(variance.detach().cpu().numpy().astype(np.float32), 1e-8, 1e4))
             scale = min(1.0, MAP_WIDTH / values.shape[1])
             small = cv2.resize(values, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
             self._log(name, rr.Image(_heat(small, cv2.COLORMAP_VIRIDIS)).compress(jpeg_quality=85))

@@ -26,6 +26,7 @@ from macvo_ros.evaluation.ablation import VARIANTS
 from macvo_ros.evaluation.environment import machine, versions
 from macvo_ros.evaluation.metrics import Float64, Metrics, anchored
 from macvo_ros.evaluation.runner import Run
+from macvo_ros.evaluation.status_summary import summarise
 from macvo_ros.settings.config import Config
 from macvo_ros.settings.declaration import to_flat
 
@@ -40,8 +41,9 @@ REPORT = "report.html"
 def result(
     run: Run, metrics: Metrics | None, config: Config, ablation: dict[str, Metrics] | None = None
 ) -> dict[str, Any]:
-    """Everything measured as a JSON object; without ground truth only what needs none."""
-    figures = metrics.as_dict() if metrics is not None else {"frames": len(run.poses), "fps": run.fps}
+    """Everything measured as a JSON object; without ground truth only what needs none (`StatusSummary`)."""
+    own = summarise(run).as_dict()
+    figures = metrics.as_dict() if metrics is not None else {"frames": len(run.poses), "fps": run.fps, **own}
     document: dict[str, Any] = {"sequence": run.name, "matcher": config.matcher, **figures}
     document["reasons"] = [{"frame": index, "reason": reason} for index, reason in run.reasons]
     document["milliseconds"] = {stage: 1e3 * float(values[1:].mean()) for stage, values in run.stages.items()}

@@ -39,6 +39,8 @@ def find_trouble(frame: StereoFrame, previous: StereoFrame | None) -> Trouble | 
     """What keeps a frame from being tracked, if anything."""
     for side, image in (("left", frame.left), ("right", frame.right)):
         sample = image[:: 2 * _STRIDE, :: 2 * _STRIDE]
+        if side == "left" and frame.masked is not None:
+            sample = sample[~frame.masked[:: 2 * _STRIDE, :: 2 * _STRIDE]]
         contrast = float(sample.std())
         if contrast < _MIN_CONTRAST:
             brightness = float(sample.mean())

@@ -37,6 +37,7 @@ class StereoFrame:
     left, right: (H, W) grey or (H, W, 3) RGB, uint8.
     stamp: nanoseconds.
     reduced_from: the frame that this one is a smaller copy of (`work_size.py`), if any.
+    masked: (H, W) where the left image shows the robot itself, which is never evidence (`mask.py`); None: nowhere.
     """
 
     left: Image
@@ -44,6 +45,7 @@ class StereoFrame:
     stamp: int
     camera: StereoCamera
     reduced_from: StereoFrame | None = None
+    masked: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         for name, image in (("left", self.left), ("right", self.right)):

@@ -45,7 +45,10 @@ def reduced(frame: StereoFrame, pixels: int) -> StereoFrame:
     if frame.reduced_from is not None or size == (frame.camera.width, frame.camera.height):
         return frame
     left, right = (np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA)) for image in frame.grey)
-    return StereoFrame(left, right, frame.stamp, frame.camera.resized(*size), frame)
+    masked = None
+    if frame.masked is not None:
+        masked = cv2.resize(frame.masked.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0
+    return StereoFrame(left, right, frame.stamp, frame.camera.resized(*size), frame, masked)
 
 
 def shrunk(image: Image, factor: int) -> Image:

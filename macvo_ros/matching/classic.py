@@ -27,6 +27,7 @@ import torch
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import inverse
 from macvo_ros.images.frame import Image, StereoFrame
+from macvo_ros.images.mask import usable_pixels
 from macvo_ros.matching.epipolar_error import RowCheck, check_rows
 from macvo_ros.matching.flow_search import FlowSearch
 from macvo_ros.matching.match_variance import Evidence, VarianceCoefficients, match_evidence
@@ -81,7 +82,8 @@ class ClassicMatcher:
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """See `Matcher.match`. The prediction seeds the temporal flow where `classic.seeded` is on."""
         left, right = current.grey
-        disparity, evidence, row_check = self.match_stereo(left, right, current.camera)
+        usable = usable_pixels(current, *_half(current.camera))
+        disparity, evidence, row_check = self.match_stereo(left, right, current.camera, usable)
         disparity_var = np.ascontiguousarray(evidence.variance(STEREO_VARIANCE)[..., 0])
         stereo = Match(
             torch.from_numpy(disparity),
@@ -135,12 +137,14 @@ class ClassicMatcher:
             matched_disparity_var=REFINED_STEREO_VARIANCE.variance(points.matched_disparity_var[:, None], after)[:, 0],
         ).subset(alike)
 
-    def match_stereo(self, left: Image, right: Image, camera: StereoCamera) -> tuple[Float32, Evidence, RowCheck]:
+    def match_stereo(
+        self, left: Image, right: Image, camera: StereoCamera, usable: Image | None = None
+    ) -> tuple[Float32, Evidence, RowCheck]:
         """(H, W) disparity of grey images, what speaks against it, and how far it leaves its rows (`Match`).
 
-        Searched at half the size; refinement at the keypoints makes up for it.
+        Searched at half the size; refinement at the keypoints makes up for it. usable: `check_rows`.
         """
-        size = max(camera.width // 2, 1), max(camera.height // 2, 1)
+        size = _half(camera)
         small = [cv2.resize(image, size, interpolation=cv2.INTER_AREA) for image in (left, right)]
         scale = camera.width / size[0]  # not quite two where the width is odd
         lowest, highest = (limit / scale for limit in disparity_range(camera, self._min_depth))
@@ -153,7 +157,12 @@ class ClassicMatcher:
             for half in (there.disparity, np.ascontiguousarray(mirrored.disparity[:, ::-1]))
         )
         evidence = match_evidence(left, right, _along_rows(-disparity), _along_rows(back))
-        return disparity, evidence, check_rows(small[0], small[1], there, scale)
+        return disparity, evidence, check_rows(small[0], small[1], there, scale, usable)
+
+
+def _half(camera: StereoCamera) -> tuple[int, int]:
+    """Columns and rows of the images that are searched along the rows."""
+    return max(camera.width // 2, 1), max(camera.height // 2, 1)
 
 
 def _along_rows(displacement: Float32) -> Float32:

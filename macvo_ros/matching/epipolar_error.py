@@ -70,9 +70,14 @@ class RowCheck:
     unconfirmed: float = 0.0
 
 
-def check_rows(left: Image, right: Image, match: RowMatch, scale: float = 1.0) -> RowCheck:
-    """Check the stereo match of two grey images; scale: pixels of the unit wanted per pixel of these images."""
+def check_rows(left: Image, right: Image, match: RowMatch, scale: float = 1.0, usable: Image | None = None) -> RowCheck:
+    """Check the stereo match of two grey images; scale: pixels of the unit wanted per pixel of these images.
+
+    usable: (H, W) above 0 where corners may lie; None: anywhere.
+    """
     corner = _corners(left)
+    if usable is not None:
+        corner = corner[usable[corner[:, 1], corner[:, 0]] > 0]
     if not len(corner):
         return RowCheck()
     confirmed = match.confirmed[corner[:, 1], corner[:, 0]]

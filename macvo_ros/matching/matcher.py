@@ -32,6 +32,10 @@ from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
 
+IGNORED_VARIANCE = 1e8
+"""Pixels^2, where nothing may be made of a match (`masked_matcher.py`): a sigma of more pixels than images have, and
+finite, so that it can be interpolated."""
+
 
 @dataclass(frozen=True, eq=False)
 class Match:

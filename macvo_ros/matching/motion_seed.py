@@ -33,7 +33,8 @@ import numpy.typing as npt
 from macvo_ros.geometry.camera import StereoCamera, rays
 from macvo_ros.geometry.interpolation import bilinear
 from macvo_ros.geometry.se3 import inverse, transform
-from macvo_ros.images.frame import Image, StereoFrame
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.images.mask import usable_pixels
 from macvo_ros.images.work_size import shrunk
 from macvo_ros.matching.matcher import Match
 
@@ -81,8 +82,8 @@ def feature_motion(reference: StereoFrame, match: Match, current: StereoFrame) -
     """(4, 4) pose of the current left camera in the reference one from SIFT features of the whole image, if any."""
     shrink = _shrink(reference.camera)
     with ThreadPoolExecutor(max_workers=1) as thread:  # one image each: this is a frame that is late already
-        other = thread.submit(_features, shrunk(current.grey[0], shrink), shrink)
-        pixel, descriptors = _features(shrunk(reference.grey[0], shrink), shrink)
+        other = thread.submit(_features, current, shrink)
+        pixel, descriptors = _features(reference, shrink)
         target, target_descriptors = other.result()
     if len(pixel) < _MIN_INLIERS or len(target) < _MIN_INLIERS:
         return None
@@ -119,7 +120,8 @@ def _tracked(
     """(N, 3) points of the reference, metres, and (N, 2) pixels of the current image: as predicted, and as tracked."""
     camera, shrink = reference.camera, _shrink(reference.camera)
     before, after = (shrunk(frame.grey[0], shrink) for frame in (reference, current))
-    corners = cv2.goodFeaturesToTrack(before, _CORNERS, _QUALITY, _SPACING)
+    where = usable_pixels(reference, *before.shape[::-1])
+    corners = cv2.goodFeaturesToTrack(before, _CORNERS, _QUALITY, _SPACING, mask=where)
     if corners is None:
         return None
     pixel = (corners.reshape(-1, 2) + 0.5) * shrink - 0.5
@@ -163,10 +165,11 @@ def _points(camera: StereoCamera, match: Match, pixel: Float64) -> tuple[Float64
     return rays(camera, pixel[usable]) * camera.depth(disparity[usable])[:, None], usable
 
 
-def _features(image: Image, shrink: int) -> tuple[Float64, Float32]:
-    """(N, 2) pixels of the original image and (N, 128) descriptors of features of one that was shrunk."""
+def _features(frame: StereoFrame, shrink: int) -> tuple[Float64, Float32]:
+    """(N, 2) pixels of the left image and (N, 128) descriptors of features that were found in it, shrunk."""
+    image = shrunk(frame.grey[0], shrink)
     sift = cv2.SIFT.create(nfeatures=_FEATURES, contrastThreshold=_CONTRAST)
-    keypoints, descriptors = sift.detectAndCompute(image, None)
+    keypoints, descriptors = sift.detectAndCompute(image, usable_pixels(frame, *image.shape[::-1]))
     pixel = (np.array([k.pt for k in keypoints], dtype=np.float64).reshape(-1, 2) + 0.5) * shrink - 0.5
     return pixel, np.asarray(descriptors if descriptors is not None else np.empty((0, 128)), dtype=np.float32)
 

@@ -32,6 +32,7 @@ import numpy.typing as npt
 import torch
 
 from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.matching.matcher import IGNORED_VARIANCE
 from macvo_ros.settings.config import KeypointConfig
 
 Map = npt.NDArray[Any] | torch.Tensor
@@ -94,11 +95,16 @@ def select_keypoints(
         # Sigma above max_uncertainty medians of sigma is variance above its square times the median variance.
         factor = config.max_uncertainty**2
         coarse = (slice(None, None, max(_MEDIAN_STRIDE // stride, 1)),) * 2
-        keep &= z_var <= factor * float(np.median(_on_cpu(depth_var[coarse])))
-        keep &= m_var <= factor * float(np.median(_on_cpu(match_var[coarse])))
+        known = _on_cpu(maps[1][coarse]) < IGNORED_VARIANCE
+        keep &= z_var <= factor * _median(_on_cpu(depth_var[coarse])[known])
+        keep &= m_var <= factor * _median(_on_cpu(match_var[coarse])[known])
         order = _spread(candidates[keep], z_var[keep] * m_var[keep], config.count, camera)
         return candidates[keep][order]
     return candidates[keep][: config.count]
+
+
+def _median(values: npt.NDArray[Any]) -> float:
+    return float(np.median(values)) if values.size else 0.0
 
 
 def _inside(u: npt.NDArray[Any], v: npt.NDArray[Any], border: int, camera: StereoCamera) -> npt.NDArray[np.bool_]:

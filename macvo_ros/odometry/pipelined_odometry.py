@@ -121,10 +121,14 @@ class PipelinedOdometry:
 
     def track(self, frame: StereoFrame) -> Estimate | None:
         """Take a frame; returns the estimate of the frame before it (see `Estimate.frame`), None for the first."""
-        frame = reduced(frame, self._ahead.work_pixels)
+        frame = reduced(self.masked(frame), self._ahead.work_pixels)
         waiting, self._waiting = self._waiting, frame
         self._ahead.prepare(waiting, frame)
         return None if waiting is None else self._odometry.track(waiting)
+
+    def masked(self, frame: StereoFrame) -> StereoFrame:
+        """See `StereoOdometry.masked`."""
+        return self._odometry.masked(frame)
 
     def flush(self) -> Estimate | None:
         """The estimate of the last frame, which no further one has pushed out."""

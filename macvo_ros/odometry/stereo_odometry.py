@@ -29,8 +29,10 @@ import numpy.typing as npt
 
 from macvo_ros.images.blind_frames import find_trouble
 from macvo_ros.images.frame import StereoFrame
+from macvo_ros.images.mask import RobotMask
 from macvo_ros.images.work_size import reduced
 from macvo_ros.matching.epipolar_error import RowCheck
+from macvo_ros.matching.masked_matcher import MaskedMatcher
 from macvo_ros.matching.matcher import Match, Matcher, make_matcher
 from macvo_ros.motion.two_frame import TwoFrameResult
 from macvo_ros.odometry.attempt import Attempt, Expectation, FramePair
@@ -126,7 +128,10 @@ class StereoOdometry:
         """
         self.config = config or Config()
         self.base_from_camera = np.eye(4) if base_from_camera is None else np.array(base_from_camera, dtype=np.float64)
+        self._mask = RobotMask(self.config.mask)
         self.matcher = matcher or make_matcher(self.config)
+        if self._mask:
+            self.matcher = MaskedMatcher(self.matcher)
         self._velocity = ConstantVelocity(self.config.motion_prior, static=self.config.pose.initial_motion == "static")
         self._start = PoseWithCovariance(np.eye(4), symmetric_positive(np.zeros((6, 6))))
         self._now: _Track | None = None
@@ -144,13 +149,19 @@ class StereoOdometry:
     def track(self, frame: StereoFrame) -> Estimate:
         """Track one frame. Never raises for bad content: a black image is a LOST estimate.
 
+        ImageError, though, where the configured mask is for images of another size: that is no content.
+
         Stamps must increase; what to do when they do not is the caller's to decide (`reset`, or leave the frame out).
         """
         started = time.perf_counter()
-        frame = reduced(frame, self.matcher.work_pixels)
+        frame = reduced(self.masked(frame), self.matcher.work_pixels)
         estimate = self._begin(frame) if self._now is None else self._track(frame, self._now)
         estimate.timings["total"] = time.perf_counter() - started
         return replace(estimate, frame=frame.full)
+
+    def masked(self, frame: StereoFrame) -> StereoFrame:
+        """The frame with the configured mask; ImageError where that is for images of another size."""
+        return self._mask.applied(frame)
 
     def flush(self) -> Estimate | None:
         """Nothing waits here; `PipelinedOdometry` has a last frame to hand out."""

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from macvo_ros.errors import CalibrationError, ImageError, MacvoError
 from macvo_ros.images.camera_info import CameraInfo, StereoInput
 from macvo_ros.images.frame import Image, StereoFrame
+from macvo_ros.images.mask import RobotMask
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.stamps import StampOrder
@@ -112,6 +113,7 @@ class Tracking:
         self.resets = 0
         self._config = config
         self._odometry = odometry
+        self._mask = RobotMask(config.mask)  # here already, so that a pair that it does not fit is refused
         self._base_from = base_from
         self._input, self._from_file = calibration, calibration is not None
         self._infos: tuple[CameraInfo, CameraInfo] | None = None
@@ -174,7 +176,7 @@ class Tracking:
             # Not of raw images: rectified grey is not to the bit the grey of rectified colour, which bags are read in.
             grey = self._grey_suffices and stereo.rectifier is None
             left, right = pair.decode_grey() if grey else pair.decode()
-            frame = stereo.frame(left, right, pair.stamp)
+            frame = self._mask.applied(stereo.frame(left, right, pair.stamp))
         except ImageError as error:
             raise Refusal("image", str(error)) from error
         except CalibrationError as error:

@@ -63,6 +63,7 @@ class BagSequence:
     """Implements `Sequence` over a bag. The first pass reads stamps only; images are decoded when asked for.
 
     topics: where the images are. input: the calibration in use. frame_id: of the left image.
+    unpaired: stamps, nanoseconds, of images without a partner, sorted.
     notes: sentences about what was found, chosen or left out, for the user.
     """
 
@@ -191,9 +192,11 @@ class BagSequence:
             (name, at): image.recorded for name, all_ in index.images.items() for at, image in all_.items()
         }
         self._take(left[first], right[second])
-        for side, alone in (("left", left.size - first.size), ("right", right.size - first.size)):
-            if alone:
-                self.notes.append(f"{alone} {side} images have no partner and were left out")
+        alone = np.delete(left, first), np.delete(right, second)
+        self.unpaired = np.sort(np.concatenate(alone))
+        for side, lone in zip(("left", "right"), alone, strict=True):
+            if lone.size:
+                self.notes.append(f"{lone.size} {side} images have no partner and were left out")
 
     def _truth(self, index: StereoIndex) -> npt.NDArray[np.float64] | None:
         """(N, 4, 4) ground truth where the bag has it for each frame."""

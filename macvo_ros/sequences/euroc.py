@@ -23,6 +23,7 @@ import numpy as np
 from macvo_ros.errors import CalibrationError, SequenceError
 from macvo_ros.geometry.calibration import load_euroc_calibration
 from macvo_ros.geometry.rectification import StereoRectifier
+from macvo_ros.sequences.damaged_images import first_readable
 from macvo_ros.sequences.image_files import StereoImageFiles, check_size
 from macvo_ros.sequences.text_rows import check_quaternions, number_rows, text_rows
 from macvo_ros.sequences.truth_at_frames import with_truth
@@ -45,14 +46,16 @@ def open_euroc(path: str | Path) -> StereoImageFiles:
     folder = mav_folder(path)
     if folder is None:
         raise SequenceError(f"{path}: expected mav0/cam0 and mav0/cam1 (an EuRoC ASL folder)")
-    lefts, rights = (_images(folder / camera) for camera in ("cam0", "cam1"))
+    (lefts, lost), (rights, lost_too) = (_images(folder / camera) for camera in ("cam0", "cam1"))
     common = sorted(lefts.keys() & rights.keys())
     if not common:
+        if lost or lost_too:
+            raise SequenceError((lost + lost_too)[0])
         raise SequenceError(
             f"{folder}: cam0 and cam1 have no stamp in common; expected the same stamps in both data.csv"
         )
     calibration, body_from_raw = load_euroc_calibration(folder / "cam0/sensor.yaml", folder / "cam1/sensor.yaml")
-    check_size(lefts[common[0]], calibration.left.width, calibration.left.height)
+    check_size(first_readable([lefts[stamp] for stamp in common]), calibration.left.width, calibration.left.height)
     try:
         rectifier = StereoRectifier.from_calibration(calibration)
     except CalibrationError as error:
@@ -66,6 +69,7 @@ def open_euroc(path: str | Path) -> StereoImageFiles:
         left=tuple(lefts[stamp] for stamp in common),
         right=tuple(rights[stamp] for stamp in common),
         rectifier=rectifier,
+        skipped=(*lost, *lost_too),
     )
     truth = next((folder / name / "data.csv" for name in TRUTH_FOLDERS if (folder / name / "data.csv").exists()), None)
     if truth is None:
@@ -79,18 +83,19 @@ def open_euroc(path: str | Path) -> StereoImageFiles:
     return with_truth(sequence, stamps, rows[:, :3], rows[:, [4, 5, 6, 3]], body_from_camera)
 
 
-def _images(camera: Path) -> dict[int, Path]:
-    """Image files of one camera by stamp, as its data.csv lists them."""
-    images = {}
+def _images(camera: Path) -> tuple[dict[int, Path], list[str]]:
+    """Image files of one camera by stamp, as its data.csv lists them, and a sentence for each that is not there."""
+    images, lost = {}, []
     for line, columns in text_rows(camera / "data.csv"):
         where = f"{camera / 'data.csv'}, line {line}"
         if len(columns) != 2:
             raise SequenceError(f"{where}: expected a timestamp and a file name, got {len(columns)} columns")
         file = camera / "data" / columns[1]
         if not file.is_file():
-            raise SequenceError(f"{where}: {file} does not exist; copy the images again")
+            lost.append(f"{where}: {file} does not exist; copy the images again")
+            continue
         images[_stamp(columns[0], where)] = file
-    return images
+    return images, lost
 
 
 def _stamp(text: str, where: str) -> int:

@@ -38,7 +38,9 @@ from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.rectification import StereoRectifier
 from macvo_ros.geometry.se3 import quaternion
 from macvo_ros.images.frame import Image
-from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, check_size, pair_images
+from macvo_ros.sequences.damaged_images import first_readable
+from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, check_size
+from macvo_ros.sequences.image_pairs import pair_images
 from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.sequences.truth_at_frames import with_truth
 from macvo_ros.sequences.tum import read_times, read_tum, write_times, write_tum
@@ -49,22 +51,25 @@ _log = logging.getLogger(__name__)
 def open_folder(path: str | Path) -> StereoImageFiles:
     """Open a plain folder."""
     path = Path(path)
-    left, right = pair_images(path / "left", path / "right")
-    camera, rectifier, camera_from_rectified = _calibration(path / "calib.yaml", left[0])
+    images = pair_images(path / "left", path / "right")
+    camera, rectifier, camera_from_rectified = _calibration(path / "calib.yaml", first_readable(images.left))
     truth = read_tum(path / "groundtruth.txt") if (path / "groundtruth.txt").exists() else None
+    skipped = images.alone
     if (path / "times.txt").exists():
-        stamps = read_times(path / "times.txt")
-    elif truth is not None and len(truth) == len(left):
-        stamps = truth.stamps
+        times = read_times(path / "times.txt")
+        stamps, skipped = times[images.rows(len(times), path / "times.txt", "times")], images.missing(len(times))
+    elif truth is not None and len(truth) == images.total:
+        stamps = truth.stamps[images.place]
     elif truth is not None:
         raise SequenceError(
-            f"{path}: groundtruth.txt has {len(truth)} poses for {len(left)} images and there is no times.txt to "
+            f"{path}: groundtruth.txt has {len(truth)} poses for {images.total} images and there is no times.txt to "
             "associate them by; add times.txt (seconds, one a line)"
         )
     else:
-        stamps = assumed_stamps(len(left))
+        stamps = assumed_stamps(images.place)
         _log.warning("%s: there is no times.txt, 10 Hz is assumed", path)
-    sequence = StereoImageFiles(path.resolve().name, camera, stamps, None, left, right, rectifier)
+    name = path.resolve().name
+    sequence = StereoImageFiles(name, camera, stamps, None, images.left, images.right, rectifier, skipped)
     if truth is None:
         return sequence
     quaternions = np.array([quaternion(pose[:3, :3]) for pose in truth.poses]).reshape(-1, 4)

@@ -44,6 +44,7 @@ class StereoImageFiles:
 
     left, right: image files, one per frame. rectifier: None where the files are rectified already.
     stamps: (N,) int64 nanoseconds. ground_truth: (N, 4, 4) as `Sequence` says.
+    skipped: a sentence for each pair of the folder that is left out because an image is missing or cut short.
     """
 
     name: str
@@ -53,6 +54,7 @@ class StereoImageFiles:
     left: tuple[Path, ...]
     right: tuple[Path, ...]
     rectifier: StereoRectifier | None = None
+    skipped: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         count = len(self.left)
@@ -159,21 +161,6 @@ def list_images(folder: Path) -> dict[tuple[int | str, ...], Path]:
         raise SequenceError(f"{folder}: some image names hold numbers and some do not; number them all") from None
 
 
-def pair_images(left: Path, right: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """The images of two folders whose numbers agree, in order; a missing partner is an error that names it."""
-    lefts, rights = list_images(left), list_images(right)
-    if not lefts:
-        raise SequenceError(f"{left}: expected png or jpg images, found none")
-    alone = next((path for key, path in lefts.items() if key not in rights), None)
-    alone = alone or next((path for key, path in rights.items() if key not in lefts), None)
-    if alone is not None:
-        raise SequenceError(
-            f"{alone} has no partner in {right if alone.parent == left else left} ({len(lefts)} left and {len(rights)} "
-            "right images); complete or remove it"
-        )
-    return tuple(lefts.values()), tuple(rights[key] for key in lefts)
-
-
-def assumed_stamps(count: int) -> npt.NDArray[np.int64]:
-    """(count,) nanoseconds at 10 Hz from 0, for datasets without times."""
-    return np.arange(count, dtype=np.int64) * ASSUMED_PERIOD
+def assumed_stamps(frames: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Nanoseconds at 10 Hz of frames that are counted from 0, for datasets without times."""
+    return frames * ASSUMED_PERIOD

@@ -23,7 +23,9 @@ import numpy as np
 
 from macvo_ros.errors import SequenceError
 from macvo_ros.geometry.calibration import load_kitti_calibration, read_kitti_projections
-from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, pair_images, read_image
+from macvo_ros.sequences.damaged_images import first_readable
+from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, read_image
+from macvo_ros.sequences.image_pairs import pair_images
 from macvo_ros.sequences.tum import read_kitti_poses, read_times
 
 _log = logging.getLogger(__name__)
@@ -46,13 +48,14 @@ def open_kitti(path: str | Path) -> StereoImageFiles:
     pair = next((pair for pair in ((0, 1), (2, 3)) if (folder / f"image_{pair[0]}").is_dir()), None)
     if pair is None:
         raise SequenceError(f"{folder}: expected image_0/ and image_1/, or image_2/ and image_3/")
-    left, right = pair_images(*(folder / f"image_{number}" for number in pair))
-    height, width = read_image(left[0]).shape[:2]
+    images = pair_images(*(folder / f"image_{number}" for number in pair))
+    height, width = read_image(first_readable(images.left)).shape[:2]
     names = [f"P{number}" for number in pair]
     camera = load_kitti_calibration(folder / "calib.txt", width, height, *names)
-    stamps = assumed_stamps(len(left))
+    stamps, skipped = assumed_stamps(images.frame), images.alone
     if (folder / "times.txt").exists():
-        stamps = read_times(folder / "times.txt")
+        times = read_times(folder / "times.txt")
+        stamps, skipped = times[images.rows(len(times), folder / "times.txt", "times")], images.missing(len(times))
     else:
         _log.warning("%s: there is no times.txt, 10 Hz is assumed", folder)
     resolved = folder.resolve()
@@ -64,7 +67,7 @@ def open_kitti(path: str | Path) -> StereoImageFiles:
         P = read_kitti_projections(folder / "calib.txt")[names[0]]
         camera0_from_left = np.eye(4)
         camera0_from_left[:3, 3] = -np.linalg.solve(P[:, :3], P[:, 3])
-        truth = read_kitti_poses(poses) @ camera0_from_left
-        if len(truth) != len(left):
-            raise SequenceError(f"{poses} has {len(truth)} poses for {len(left)} images; complete or remove it")
-    return StereoImageFiles(f"kitti {resolved.name}", camera, stamps, truth, left, right)
+        every = read_kitti_poses(poses) @ camera0_from_left
+        truth = every[images.rows(len(every), poses, "poses")]
+    name = f"kitti {resolved.name}"
+    return StereoImageFiles(name, camera, stamps, truth, images.left, images.right, skipped=skipped)

@@ -16,16 +16,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
 from macvo_ros.errors import SequenceError
+from macvo_ros.sequences.damaged_images import without_damaged
 from macvo_ros.sequences.euroc import mav_folder, open_euroc
 from macvo_ros.sequences.folder import open_folder
 from macvo_ros.sequences.image_files import StereoImageFiles
 from macvo_ros.sequences.kitti import open_kitti
 from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.sequences.tartanair import open_tartanair, tartanair_layout
+
+_log = logging.getLogger(__name__)
 
 LAYOUTS = ("tartanair", "euroc", "kitti", "folder")
 """Names of the layouts `open_sequence` knows."""
@@ -58,14 +62,16 @@ def open_sequence(
     sequence: str | None = None,
     frames: tuple[int | None, int | None] | None = None,
     step: int = 1,
+    strict: bool = False,
 ) -> Sequence:
-    """Open a stereo sequence on disk.
+    """Open a stereo sequence on disk. Pairs with a missing or cut image are left out, with a warning.
 
     path: the sequence's folder; for KITTI also the folder that holds `sequences/`; or a bag with camera_info.
     layout: one of LAYOUTS; recognised when None.
     sequence: which one, where `path` holds several: a KITTI sequence ("00") or the name of a folder in `path`.
     frames: (A, B) as in a Python slice: from A up to but without B, counted from the end when negative.
     step: every Nth of those frames.
+    strict: refuse a folder in which an image is missing or cut short.
     """
     path = Path(path)
     if layout is not None and layout not in LAYOUTS:
@@ -76,7 +82,10 @@ def open_sequence(
         if is_bag(path):
             from macvo_ros.sequences.bag import BagSequence
 
-            return BagSequence(path).sliced(frames, step)
+            bag = BagSequence(path)
+            for note in bag.notes:
+                _log.warning("%s: %s", bag.name, note)
+            return bag.sliced(frames, step)
     if not path.is_dir():
         raise SequenceError(f"{path} is not a folder; give the folder of a sequence")
     if sequence is not None:
@@ -92,9 +101,16 @@ def open_sequence(
             f"(sequences/ or image_0/), folder (left/ right/ calib.yaml); found {_folders(path)}"
         )
     try:
-        return _OPEN[layout](path).sliced(frames, step)
+        found = without_damaged(_OPEN[layout](path).sliced(frames, step))
     except OSError as error:
         raise SequenceError(f"{path}: cannot be read ({error})") from None
+    if found.skipped and strict:
+        raise SequenceError(found.skipped[0])
+    if found.skipped:
+        count = len(found.skipped)
+        pairs = "1 pair" if count == 1 else f"{count} pairs"
+        _log.warning("%s: left out: %s, %d remain; the first: %s", found.name, pairs, len(found), found.skipped[0])
+    return found
 
 
 def _folders(path: Path) -> str:

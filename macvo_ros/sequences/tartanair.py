@@ -31,7 +31,9 @@ from pathlib import Path
 
 from macvo_ros.errors import SequenceError
 from macvo_ros.geometry.camera import StereoCamera
-from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, pair_images, read_image
+from macvo_ros.sequences.damaged_images import first_readable
+from macvo_ros.sequences.image_files import StereoImageFiles, assumed_stamps, read_image
+from macvo_ros.sequences.image_pairs import pair_images
 from macvo_ros.sequences.poses import NED_FROM_OPTICAL, poses_from_quaternions
 from macvo_ros.sequences.text_rows import check_quaternions, number_rows, text_rows
 
@@ -87,19 +89,21 @@ def open_tartanair(path: str | Path) -> StereoImageFiles:
     layout = tartanair_layout(path)
     if layout is None:
         raise SequenceError(f"{path}: expected image_left/ (TartanAir v1) or image_lcam_front/ (v2)")
-    left, right = pair_images(path / layout.left, path / layout.right)
-    height, width = read_image(left[0]).shape[:2]
+    images = pair_images(path / layout.left, path / layout.right)
+    first = first_readable(images.left)
+    height, width = read_image(first).shape[:2]
     camera = layout.camera
     if width * camera.height != height * camera.width:
-        raise SequenceError(f"{left[0]} is {width}x{height}; expected the shape of {camera.width}x{camera.height}")
-    truth = None
+        raise SequenceError(f"{first} is {width}x{height}; expected the shape of {camera.width}x{camera.height}")
+    truth, frames, skipped = None, images.frame, images.alone
     if (path / layout.poses).exists():
         file = path / layout.poses
         lines = text_rows(file)
         rows = number_rows(file, lines, 7)
         check_quaternions(file, lines, rows[:, 3:])
-        truth = poses_from_quaternions(rows[:, :3], rows[:, 3:]) @ NED_FROM_OPTICAL
+        frames, skipped = images.rows(len(rows), file, "poses"), images.missing(len(rows))
+        truth = poses_from_quaternions(rows[:, :3], rows[:, 3:])[frames] @ NED_FROM_OPTICAL
     camera = camera if width == camera.width else camera.resized(width, height)
     parts = path.resolve().parts
     name = " ".join(["tartanair", *(parts[-3:] if re.fullmatch(r"P[0-9]+", parts[-1]) else parts[-1:])])
-    return StereoImageFiles(name, camera, assumed_stamps(len(left)), truth, left, right)
+    return StereoImageFiles(name, camera, assumed_stamps(frames), truth, images.left, images.right, skipped=skipped)

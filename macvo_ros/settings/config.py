@@ -106,6 +106,14 @@ class KeypointConfig:
 
 
 @dataclass(frozen=True)
+class MaskConfig:
+    """What of the rectified left image shows the robot itself: never keypoints, never evidence."""
+
+    image: str = setting("", "Picture of the size of the images (png, jpg), black where pixels are to be ignored.")
+    polygons: str = setting("", "Polygons to ignore, pixels: x,y x,y x,y; x,y ... with ; between them.")
+
+
+@dataclass(frozen=True)
 class CovarianceConfig:
     """Metric 3D covariance of a keypoint (paper III-C)."""
 
@@ -194,6 +202,7 @@ class Config:
     classic: ClassicConfig = section(ClassicConfig)
     lite: LiteConfig = section(LiteConfig)
     flowformer: FlowFormerConfig = section(FlowFormerConfig)
+    mask: MaskConfig = section(MaskConfig)
     keypoints: KeypointConfig = section(KeypointConfig)
     covariance: CovarianceConfig = section(CovarianceConfig)
     pose: PoseConfig = section(PoseConfig)

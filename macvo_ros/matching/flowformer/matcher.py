@@ -19,6 +19,8 @@ from __future__ import annotations
 import threading
 from functools import partial
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from macvo_ros.errors import ConfigError
@@ -44,14 +46,16 @@ def as_tensor(image: Image, device: torch.device) -> torch.Tensor:
     return channels[None].float() / 255
 
 
-def as_match(stereo: Flow, temporal: Flow | None) -> Match:
-    """The two flows as matches.
+def as_match(stereo: Flow, temporal: Flow | None, masked: npt.NDArray[np.bool_] | None = None) -> Match:
+    """The two flows as matches; masked: (H, W) where the image is no evidence of its rectification.
 
     Disparity is -u of the stereo flow, not |u| as in the authors' code: a match to the wrong side stays a negative
     disparity, which nobody takes for a near point.
     """
     disparity, disparity_var = -stereo[0][0, 0], stereo[1][0, 0]
     vertical, vertical_var = (part[0, 1].float().cpu().numpy() for part in stereo)
+    if masked is not None:
+        vertical_var = np.where(masked, np.float32(np.inf), vertical_var)
     row_check = partial(RowCheck, dense_epipolar_variance(vertical, vertical_var))
     if temporal is None:
         return Match(disparity, disparity_var, row_check=row_check)
@@ -108,7 +112,7 @@ class FlowFormerMatcher:
             flows = self._flows(pairs, current.camera.height, current.camera.width)
             keep = {id(frame) for frame in (reference, current)}
             self._encoded = {key: entry for key, entry in self._encoded.items() if key in keep}
-            return as_match(flows[0], flows[1] if reference is not None else None)
+            return as_match(flows[0], flows[1] if reference is not None else None, current.masked)
 
     def refine(
         self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches

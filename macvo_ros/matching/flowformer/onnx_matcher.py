@@ -98,7 +98,8 @@ class FlowFormerOnnxMatcher:
         """See `Matcher.match`. The network needs no prediction."""
         with self._lock:
             stereo = self._flow(current.left, current.right)
-            return as_match(stereo, None if reference is None else self._flow(reference.left, current.left))
+            temporal = None if reference is None else self._flow(reference.left, current.left)
+            return as_match(stereo, temporal, current.masked)
 
     def refine(
         self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches

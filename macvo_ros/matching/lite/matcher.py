@@ -30,6 +30,7 @@ import torch
 
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.images.frame import StereoFrame
+from macvo_ros.images.mask import usable_pixels
 from macvo_ros.matching.epipolar_error import check_rows
 from macvo_ros.matching.flow_search import FlowSearch
 from macvo_ros.matching.lite.features import (
@@ -197,11 +198,12 @@ class LiteMatcher:
         variance = self.variances(stereo_features(side.left, side.right, found, camera))
         displacement = -full_disparity(found, camera.height, camera.width)
         expected = _keypoint_variance(variance, side.left.patch_variance()[:1])
+        usable = usable_pixels(side.frame, *side.left.small.shape[::-1])
         return LiteMatch(
             disparity=torch.from_numpy(-displacement),
             to_right=displacement[..., None],
             disparity_var=torch.from_numpy(_full_size(variance[0], camera.height, camera.width)),
-            row_check=self._thread.submit(check_rows, side.left.small, side.right.small, found, 2.0).result,
+            row_check=self._thread.submit(check_rows, side.left.small, side.right.small, found, 2.0, usable).result,
             keypoint_disparity_var=torch.from_numpy(_half_size(expected[0])),
             refined_disparity_var=torch.from_numpy(np.ascontiguousarray(variance[2])),
         )
