@@ -39,6 +39,7 @@ from macvo_ros.odometry.status import Status
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_error import CalibrationConstants
 from macvo_ros.uncertainty.error_correlation import DisparitySensitivity, shared_frame_covariance
+from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 from macvo_ros.uncertainty.motion_prior import ConstantVelocity
 from macvo_ros.uncertainty.online_calibration import OnlineCalibration
 from macvo_ros.uncertainty.path_step import PathStep
@@ -135,8 +136,13 @@ class StereoOdometry:
 
     @property
     def calibration(self) -> OnlineCalibration | None:
-        """What was learned of the calibration; None before the first frame."""
+        """What learns the calibration; None before the first frame."""
         return None if self._now is None else self._now.cameras.calibration
+
+    @property
+    def learned(self) -> LearnedCalibration | None:
+        """What was learned of the calibration; None before the first frame, or where nothing is to be learned."""
+        return None if self.calibration is None else self.calibration.learned
 
     def reset(self, pose: Float64 | None = None, covariance: Float64 | None = None) -> None:
         """Forget everything and continue from `pose` (4, 4) of the base in odom with `covariance` (6, 6)."""
@@ -305,6 +311,7 @@ class StereoOdometry:
             fault=attempt.fault,
             checks=attempt.checks,
             chi2=result.solution.chi2,
+            calibration=cameras.calibration.learned,
             step=step,
             match=attempt.match,
             timings=attempt.timings,

@@ -120,6 +120,11 @@ class CalibrationModel:
         right[:, RIGHT_U] = _monomials(u, v, camera.width, _DEGREES)
         return (left_u, left_v), right
 
+    def left_displacement(self, pixel: Float64, error: Float64) -> Float64:
+        """(N, 2) pixels by which a (SIZE,) error moves what is seen at (N, 2) pixels of the left image."""
+        (u, v), _ = self._displacements(pixel, np.zeros(len(pixel)))
+        return np.column_stack((u @ error, v @ error))
+
     def row_jacobian(self, pixel: Float64, disparity: Float64) -> Float64:
         """(N, 4) pixels by which matches leave their rows per unit of pitch, yaw, roll and focal_right."""
         camera = self.camera

@@ -20,6 +20,7 @@ contradicts the long one for a while, a camera was knocked, which is said, and l
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,9 +31,11 @@ from macvo_ros.settings.config import CalibrationConfig
 from macvo_ros.uncertainty.calibration_error import CalibrationField
 from macvo_ros.uncertainty.calibration_filter import CalibrationEstimate, CalibrationFilter, Evidence
 from macvo_ros.uncertainty.calibration_model import PITCH, ROLL, SCALING, YAW, CalibrationModel
+from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 
 Float64 = npt.NDArray[np.float64]
 
+_log = logging.getLogger(__name__)
 _ROTATIONS = [PITCH, YAW, ROLL]
 LEAST_FLOW = 0.01
 """Of the image's width: a frame that moved less (its median flow) shows less of a field of 0.4 pixels than the
@@ -92,6 +95,14 @@ class OnlineCalibration:
         return self._filter.estimate
 
     @property
+    def learned(self) -> LearnedCalibration | None:
+        """The same for people; None where nothing is learned."""
+        if not self.online:
+            return None
+        known = self._filter.estimate
+        return LearnedCalibration(self.model.camera, known.error, known.sigma, self.prior, self.knocks)
+
+    @property
     def covariance(self) -> Float64 | None:
         """(C + 1, C + 1) of what remains unknown, the baseline's share last; None where nothing is learned."""
         if not self.online:
@@ -122,6 +133,12 @@ class OnlineCalibration:
         self._filter = self._recent.widened(sigma)
         self._watch()
         self.knocks += 1
+        turned = np.degrees(self._filter.estimate.apparent[_ROTATIONS])
+        _log.warning(
+            "the cameras no longer stand to each other as before: the right one is turned by about %+.2f, %+.2f and "
+            "%+.2f deg about x, y and z against the calibration; learning it anew, recalibrate soon",
+            *turned,
+        )
         return True
 
     def _is_contradicted(self) -> bool:
