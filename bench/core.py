@@ -47,9 +47,9 @@ from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import TARTANAIR, ZED_X
 from macvo_ros.settings.config import Config
-from macvo_ros.uncertainty.calibration_error import CalibrationField
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
 from macvo_ros.uncertainty.motion_prior import ConstantVelocity
+from macvo_ros.uncertainty.online_calibration import AssumedCalibration
 
 RESULTS = Path(__file__).resolve().parent / "results"
 
@@ -69,7 +69,7 @@ def speed() -> dict[str, float]:
     first, second = sequence[0], sequence[1]
     reference = matcher.match(None, first)
     match: Match = matcher.match(first, second, Prediction(np.eye(4), reference.disparity))
-    field = CalibrationField.of(sequence.camera)
+    field = AssumedCalibration.of(sequence.camera)
     prior = ConstantVelocity(config.motion_prior).prior(0.1)
 
     def ours() -> Any:

@@ -46,8 +46,8 @@ from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import HARD
 from macvo_ros.settings.config import Config, load_config
-from macvo_ros.uncertainty.calibration_error import CalibrationField
 from macvo_ros.uncertainty.motion_prior import ConstantVelocity
+from macvo_ros.uncertainty.online_calibration import AssumedCalibration
 
 RESULTS = Path(__file__).parent / "results"
 FAMILIES = (*HARD, "room", "street", "shapes")
@@ -175,7 +175,7 @@ def _solve(matcher: Matcher, sequence: RenderedSequence, index: int, config: Con
     match = matcher.match(first, second, Prediction(before, reference.disparity))
     velocity = ConstantVelocity(config.motion_prior, static=False)
     velocity.observe(before, 1 / sequence.rate)
-    field = CalibrationField.of(sequence.camera)
+    field = AssumedCalibration.of(sequence.camera)
     try:
         prior = velocity.prior(1 / sequence.rate)
         return two_frame_motion(config, matcher, field, first, reference, second, match, before, prior)

@@ -132,7 +132,7 @@ class StereoRectifier:
 
     camera: the rectified StereoCamera.
     R_left: (3, 3) rectifying rotation R1 of the left camera, x_rectified = R_left x_raw; the pose of the rectified
-    left camera is that of the raw one times its transpose.
+    left camera is that of the raw one times its transpose. R_right: (3, 3) the same of the right camera.
     """
 
     def __init__(
@@ -144,8 +144,8 @@ class StereoRectifier:
         self._raw_size = (left.height, left.width)
         size = (camera.width, camera.height)
         self._left = left.undistort_maps(self.R_left, camera.P_left[:, :3], *size)
-        R_right = _rotation(_numbers(R_right, "rectifying rotation"), "right rectifying rotation")
-        self._right = right.undistort_maps(R_right, camera.P_right[:, :3], *size)
+        self.R_right = _rotation(_numbers(R_right, "rectifying rotation"), "right rectifying rotation")
+        self._right = right.undistort_maps(self.R_right, camera.P_right[:, :3], *size)
 
     @classmethod
     def from_calibration(cls, calibration: RawStereoCalibration) -> StereoRectifier:

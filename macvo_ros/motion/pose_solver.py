@@ -76,6 +76,7 @@ class PoseSolution:
     information: (6, 6) of the points and the prior.
     weight: (N,) robust weight, 0 for rejected points; inlier: (N,) the others.
     residual: (N, 3) of p_i - T q_i in sigmas: across, across given the first, and along the line of sight given both.
+    whitener: (N, 3, 3), by which metres become those sigmas.
     chi2: mean squared residual of the inliers per degree of freedom.
     """
 
@@ -85,6 +86,7 @@ class PoseSolution:
     weight: Float64
     inlier: npt.NDArray[np.bool_]
     residual: Float64
+    whitener: Float64
     chi2: float
     iterations: int
 
@@ -141,6 +143,7 @@ def solve_pose(
         weight=weight,
         inlier=inlier,
         residual=residual,
+        whitener=whitener,
         chi2=float(m2[inlier].sum()) / freedom,
         iterations=iterations,
     )

@@ -26,14 +26,17 @@ import torch
 from macvo_ros.geometry.camera import StereoCamera, rays
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, Matcher, PointMatches, look_up
+from macvo_ros.motion.calibration_evidence import calibration_evidence
 from macvo_ros.motion.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance
 from macvo_ros.motion.keypoints import select_keypoints
 from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.motion.pose_solver import PointPairs, PoseSolution, solve_pose
 from macvo_ros.settings.config import Config
-from macvo_ros.uncertainty.calibration_error import CalibrationField
+from macvo_ros.uncertainty.calibration_filter import Evidence
+from macvo_ros.uncertainty.calibration_model import Keypoints
 from macvo_ros.uncertainty.error_correlation import ErrorSources, error_sources, regional_chi2
 from macvo_ros.uncertainty.motion_prior import MotionPrior
+from macvo_ros.uncertainty.online_calibration import AssumedCalibration
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 Float64 = npt.NDArray[np.float64]
@@ -47,7 +50,9 @@ class TwoFrameResult:
     """Motion between two frames and the evidence for it.
 
     relative: motion of the current left camera in the reference one; its covariance is that of the matches alone.
-    calibration: (6, 3 K) its sensitivity to the knots of the calibration's error (`calibration_error.py`).
+    calibration: (6, 3 K) its sensitivity to the knots of the calibration's error (`calibration_error.py`); where that
+    is learned, followed by those to what is learned (`calibration_model.py`) and to the share the baseline is off by.
+    evidence: what the residuals say of the calibration; None where nothing is learned.
     flow: (N, 2) pixels, of the keypoints.
     pattern: how much more alike than promised the residuals of neighbours are (`error_correlation.regional_chi2`).
     prior_share: the part of the motion's information, in its weakest direction, that came from the prior (0 to 1).
@@ -62,6 +67,7 @@ class TwoFrameResult:
     pattern: float
     prior_share: float
     timings: dict[str, float]
+    evidence: Evidence | None = None
 
 
 def point_pairs(camera: StereoCamera, points: PointMatches, patch_var: Float64 | float = 0.0) -> PointPairs:
@@ -88,7 +94,7 @@ class TooFewPoints(Exception):
 def two_frame_motion(
     config: Config,
     matcher: Matcher,
-    field: CalibrationField,
+    assumed: AssumedCalibration,
     reference: StereoFrame,
     reference_match: Match,
     current: StereoFrame,
@@ -123,13 +129,16 @@ def two_frame_motion(
         )
     refined = time.perf_counter()
 
+    measured = Keypoints(points.pixel, points.disparity, points.pixel + points.flow, points.matched_disparity)
+    if assumed.error is not None:
+        points = _corrected(points, assumed.model.corrected(measured, assumed.error))
     matched = points.pixel + points.flow
     depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)[1]
     matched_depth, matched_var = depth_from_disparity(camera, points.matched_disparity, points.matched_disparity_var)
     patch_var = patch_depth_variance(
         current.camera,
         match.disparity,
-        current.from_full(matched),
+        current.from_full(measured.matched),
         points.flow_var / current.reduction**2,
         config.covariance.patch,
     )
@@ -151,7 +160,7 @@ def two_frame_motion(
     )
     # Per pixel of error instead of per sigma; a larger disparity is a smaller depth.
     per_pixel = np.sqrt(matched_var / points.matched_disparity_var / (matched_var + patch_var))
-    calibration = field.sensitivity(
+    calibration = assumed.field.sensitivity(
         -sources.reference_disparity.columns / np.sqrt(points.disparity_var),
         -sources.current_disparity.columns * per_pixel,
         (sources.flow[0] / np.sqrt(points.flow_var[:, 0]), sources.flow[1] / np.sqrt(points.flow_var[:, 1])),
@@ -171,10 +180,15 @@ def two_frame_motion(
         covariance *= max(1.0, solution.chi2, pattern)
         from_prior = np.asarray(np.linalg.solve(solution.information, prior.information), dtype=np.float64)
         covariance += from_prior @ np.linalg.solve(prior.information, from_prior.T)
+    evidence = None
+    if assumed.error is not None and metric:
+        evidence, learned = calibration_evidence(assumed.model, measured, pairs, solution, assumed.error)
+        scale = np.concatenate((solution.motion[:3, 3], np.zeros(3)))[:, None]
+        calibration = np.hstack((calibration, learned, scale))
     solved = time.perf_counter()
 
     landmarks = Landmarks(
-        pixel=matched,
+        pixel=measured.matched,
         point=real.current,
         covariance=real.current_cov,
         match_sigma=np.sqrt(points.flow_var.mean(axis=1)),
@@ -196,6 +210,18 @@ def two_frame_motion(
             "covariance": covered - refined,
             "pose": solved - covered,
         },
+        evidence=evidence,
+    )
+
+
+def _corrected(points: PointMatches, moved: Keypoints) -> PointMatches:
+    """The keypoints at other places."""
+    return replace(
+        points,
+        pixel=moved.pixel,
+        disparity=moved.disparity,
+        flow=moved.matched - moved.pixel,
+        matched_disparity=moved.matched_disparity,
     )
 
 

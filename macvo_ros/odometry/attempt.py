@@ -34,8 +34,8 @@ from macvo_ros.matching.motion_seed import feature_motion, same_start, seed_moti
 from macvo_ros.motion.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
 from macvo_ros.odometry.status import Status
 from macvo_ros.settings.config import Config
-from macvo_ros.uncertainty.calibration_error import CalibrationField
 from macvo_ros.uncertainty.motion_prior import MotionPrior
+from macvo_ros.uncertainty.online_calibration import AssumedCalibration
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 Float64 = npt.NDArray[np.float64]
@@ -93,7 +93,9 @@ class FramePair:
     reference_match: Match
     current: StereoFrame
 
-    def track(self, config: Config, matcher: Matcher, calibration: CalibrationField, expected: Expectation) -> Attempt:
+    def track(
+        self, config: Config, matcher: Matcher, calibration: AssumedCalibration, expected: Expectation
+    ) -> Attempt:
         """Try from the predicted motion, corrected by sparse features; if that is doubted, from the whole image's."""
         seed = expected.prior.motion
         matcher.begin(self.current)
@@ -110,7 +112,7 @@ class FramePair:
         )
 
     def _attempt(
-        self, config: Config, matcher: Matcher, calibration: CalibrationField, seed: Float64, expected: Expectation
+        self, config: Config, matcher: Matcher, calibration: AssumedCalibration, seed: Float64, expected: Expectation
     ) -> Attempt:
         """Match and solve, starting from the (4, 4) motion `seed`; then check, and mix in what else it may be."""
         clock = time.perf_counter()

@@ -25,6 +25,7 @@ from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match
 from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.odometry.status import Status
+from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 from macvo_ros.uncertainty.path_step import PathStep
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
@@ -45,6 +46,7 @@ class Estimate:
     fault: probability that something is wrong with the measured motion (`doubt/posterior.py`), 0 where none was
     measured. checks: figures of the checks it comes from, by name.
     chi2: mean squared Mahalanobis residual of the inliers per degree of freedom (1 is perfect).
+    calibration: what was learned of the calibration so far; None where nothing is learned or nothing was measured.
     step: how this pose hangs on that of an earlier frame; None where tracking begins.
     match: dense maps of this frame, for whoever wants to see them.
     timings: seconds of each stage: match, select, covariance, pose, total.
@@ -62,6 +64,7 @@ class Estimate:
     fault: float = 0.0
     checks: dict[str, float] = field(default_factory=dict)
     chi2: float = float("nan")
+    calibration: LearnedCalibration | None = None
     step: PathStep | None = None
     match: Match | None = None
     timings: dict[str, float] = field(default_factory=dict)

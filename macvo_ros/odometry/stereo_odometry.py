@@ -39,9 +39,11 @@ from macvo_ros.odometry.attempt import Attempt, Expectation, FramePair
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.status import Status
 from macvo_ros.settings.config import Config
-from macvo_ros.uncertainty.calibration_error import CalibrationField
+from macvo_ros.uncertainty.calibration_error import CalibrationConstants
 from macvo_ros.uncertainty.error_correlation import DisparitySensitivity, shared_frame_covariance
+from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 from macvo_ros.uncertainty.motion_prior import ConstantVelocity
+from macvo_ros.uncertainty.online_calibration import OnlineCalibration
 from macvo_ros.uncertainty.path_step import PathStep
 from macvo_ros.uncertainty.rectification_monitor import RectificationMonitor
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
@@ -86,20 +88,21 @@ class _Last:
 
 @dataclass(frozen=True, eq=False)
 class _Cameras:
-    """What is known of a pair of cameras: the grid of their calibration's error, and how large it is."""
+    """What is known of a pair of cameras: what their calibration is off by, and what may remain."""
 
-    field: CalibrationField
+    calibration: OnlineCalibration
     rectification: RectificationMonitor
 
     @property
-    def constants(self) -> Float64:
+    def constants(self) -> CalibrationConstants:
         """Covariance of the calibration's unknown constants, as measured so far."""
-        return self.rectification.calibration_variance * self.field.covariance
+        learned = self.calibration.covariance
+        variance = self.rectification.calibration_variance if learned is None else self.rectification.least_variance
+        return CalibrationConstants(variance, self.calibration.assumed.field.covariance, learned)
 
     def step(self, origin: int, relative: RelativeMotion) -> PathStep:
         """A predicted motion of the base from the frame of a stamp, with what is known of the calibration now."""
-        variance = self.rectification.calibration_variance
-        return PathStep(origin, relative, calibration_variance=variance, calibration_unit=self.field.covariance)
+        return PathStep(origin, relative, constants=self.constants)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,6 +138,16 @@ class StereoOdometry:
         self._velocity = ConstantVelocity(self.config.motion_prior, static=self.config.pose.initial_motion == "static")
         self._start = PoseWithCovariance(np.eye(4), symmetric_positive(np.zeros((6, 6))))
         self._now: _Track | None = None
+
+    @property
+    def calibration(self) -> OnlineCalibration | None:
+        """What learns the calibration; None before the first frame."""
+        return None if self._now is None else self._now.cameras.calibration
+
+    @property
+    def learned(self) -> LearnedCalibration | None:
+        """What was learned of the calibration; None before the first frame, or where nothing is to be learned."""
+        return None if self.calibration is None else self.calibration.learned
 
     def reset(self, pose: Float64 | None = None, covariance: Float64 | None = None) -> None:
         """Forget everything and continue from `pose` (4, 4) of the base in odom with `covariance` (6, 6)."""
@@ -174,7 +187,7 @@ class StereoOdometry:
         if trouble is not None:
             return Estimate(frame, Status.LOST, place.pose, place.covariance, reason=trouble.reason)
         match = self.matcher.match(None, frame)
-        self._now = _starting(frame, match, place)
+        self._now = self._starting(frame, match, place)
         return Estimate(frame, Status.INITIALIZING, place.pose, place.covariance, reason="first frame", match=match)
 
     def _track(self, frame: StereoFrame, now: _Track) -> Estimate:
@@ -197,7 +210,7 @@ class StereoOdometry:
             RowCheck(now.cameras.rectification.epipolar_variance, now.cameras.rectification.unconfirmed),
         )
         pair = FramePair(reference.frame, reference.match, frame)
-        attempt = pair.track(self.config, self.matcher, now.cameras.field, expected)
+        attempt = pair.track(self.config, self.matcher, now.cameras.calibration.assumed, expected)
         if attempt.result is None or attempt.status is Status.LOST:
             return self._lose(frame, now, attempt)
         return self._append_motion(frame, now, attempt, attempt.result)
@@ -211,10 +224,10 @@ class StereoOdometry:
         place = self._now.last.place
         if frame.full.camera != now.reference.frame.full.camera:
             # Another camera has another calibration: what the pose owes to the old one becomes random error.
-            place = PoseWithCovariance(place.pose, place.total(now.cameras.constants))
-            self._now = _starting(frame, match, place)
+            place = PoseWithCovariance(place.pose, place.total(now.cameras.constants.matrix))
+            self._now = self._starting(frame, match, place)
         else:
-            self._now = replace(_starting(frame, match, place), cameras=now.cameras)
+            self._now = replace(self._starting(frame, match, place), cameras=now.cameras)
         self._velocity.reset()
         return replace(estimate, match=match)
 
@@ -232,7 +245,7 @@ class StereoOdometry:
             frame,
             Status.LOST,
             place.pose,
-            place.total(now.cameras.constants),
+            place.total(now.cameras.constants.matrix),
             reason=reason,
             relative=relative,
             relative_base=to_base(relative, self.base_from_camera),
@@ -277,14 +290,19 @@ class StereoOdometry:
             calibration=jacobian @ result.calibration,
         )
         place = step.appended_to(reference.place)
-        constant = result.calibration @ cameras.constants @ result.calibration.T
+        constants = cameras.constants.matrix
+        constant = result.calibration @ constants @ result.calibration.T
+        covariance = place.total(constants)
+        moved = float(np.median(np.linalg.norm(result.flow[result.solution.inlier], axis=1)))
+        if self._learn(attempt, result, cameras, _seconds(reference.frame, frame), moved):
+            # From here on the calibration is another: what the pose owes to the old one becomes random error.
+            place = PoseWithCovariance(place.pose, covariance, correlated=place.correlated)
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
         # After lost frames the motion is that over the gap, which was measured; else since the frame before.
         over_gap = last.status is Status.LOST or last.frame is reference.frame
         relative = whole if over_gap else between(last.motion, whole)
         if not attempt.doubted:
             self._velocity.observe(whole.motion, _seconds(reference.frame, frame), frame.stamp)
-        moved = float(np.median(np.linalg.norm(result.flow[result.solution.inlier], axis=1)))
         following = replace(now, last=_Last(frame, place, whole, attempt.status))
         if moved >= self.config.reference.min_flow:
             arrival = result.sources.current_disparity.in_axes(block_rotation(reference.place.pose) @ jacobian)
@@ -295,7 +313,7 @@ class StereoOdometry:
             frame,
             attempt.status,
             place.pose,
-            place.total(cameras.constants),
+            covariance,
             reason=attempt.reason,
             relative=relative,
             relative_base=to_base(relative, self.base_from_camera),
@@ -304,25 +322,32 @@ class StereoOdometry:
             fault=attempt.fault,
             checks=attempt.checks,
             chi2=result.solution.chi2,
+            calibration=cameras.calibration.learned,
             step=step,
             match=attempt.match,
             timings=attempt.timings,
         )
+
+    def _learn(self, attempt: Attempt, result: TwoFrameResult, cameras: _Cameras, seconds: float, flow: float) -> bool:
+        """Learn the calibration from a sound frame; true where that says that a camera was knocked."""
+        if attempt.status is not Status.TRACKING or result.evidence is None:
+            return False
+        return cameras.calibration.learn(result.evidence, seconds, flow)
+
+    def _starting(self, frame: StereoFrame, match: Match, place: PoseWithCovariance) -> _Track:
+        """Tracking that begins at a frame, whose place is known."""
+        reference = _Reference(frame, match, place)
+        calibration = OnlineCalibration(frame.full.camera, self.config.calibration)
+        cameras = _Cameras(calibration, RectificationMonitor(frame.reduction[1]))
+        rows = match.row_check()
+        cameras.rectification.learn(rows.epipolar_var, rows.unconfirmed)
+        return _Track(reference, _at(reference, Status.TRACKING), cameras, frame.stamp)
 
     def _predicted(self, earlier: StereoFrame, later: StereoFrame) -> RelativeMotion:
         """What the camera is thought to have done between two frames."""
         seconds = _seconds(earlier, later)
         stale = self._velocity.staleness(earlier.stamp)
         return RelativeMotion(self._velocity.predict(seconds), self._velocity.covariance(seconds, stale))
-
-
-def _starting(frame: StereoFrame, match: Match, place: PoseWithCovariance) -> _Track:
-    """Tracking that begins at a frame, whose place is known."""
-    reference = _Reference(frame, match, place)
-    cameras = _Cameras(CalibrationField.of(frame.full.camera), RectificationMonitor(frame.reduction[1]))
-    rows = match.row_check()
-    cameras.rectification.learn(rows.epipolar_var, rows.unconfirmed)
-    return _Track(reference, _at(reference, Status.TRACKING), cameras, frame.stamp)
 
 
 def _at(reference: _Reference, status: Status) -> _Last:

@@ -57,7 +57,8 @@ class Report:
 
 def diagnostic_array(name: str, report: Report, header: Any) -> DiagnosticArray:
     """diagnostic_msgs/DiagnosticArray of the node called `name`."""
-    return DiagnosticArray(header=header, status=[tracking_status(name, report), input_status(name, report)])
+    parts = tracking_status(name, report), input_status(name, report), calibration_status(name, report)
+    return DiagnosticArray(header=header, status=list(parts))
 
 
 def tracking_status(name: str, report: Report) -> DiagnosticStatus:
@@ -83,6 +84,24 @@ def tracking_status(name: str, report: Report) -> DiagnosticStatus:
             _value("latency, s", report.latency),
         ]
     message.values += [_value(key, getattr(report.counts, key)) for key in ("lost", "degraded", "resets")]
+    return message
+
+
+def calibration_status(name: str, report: Report) -> DiagnosticStatus:
+    """What was learned of the calibration."""
+    message = DiagnosticStatus(name=f"{name}: calibration", hardware_id=name, level=DiagnosticStatus.OK)
+    learned = None if report.estimate is None else report.estimate.calibration
+    if learned is None:
+        message.message = "nothing is learned (calibration.online), or not yet"
+        return message
+    findings = learned.findings()
+    if learned.knocks:
+        findings.insert(0, f"a camera was knocked {learned.knocks} times since the start; it is learned anew")
+    if findings:
+        message.level, message.message = DiagnosticStatus.WARN, "; ".join(findings)
+    else:
+        message.message = "as told, as far as can be seen"
+    message.values = [_value(figure.name, str(figure)) for figure in learned.figures()]
     return message
 
 

@@ -181,6 +181,29 @@ class DoubtConfig:
 
 
 @dataclass(frozen=True)
+class CalibrationPriorConfig:
+    """How far off a calibration may be, one sigma; defaults for a camera that was calibrated with care."""
+
+    yaw: float = setting(0.03, "Of the right camera about its vertical axis, degrees.", low=1e-6, high=5.0)
+    pitch: float = setting(0.03, "Of the right camera about its horizontal axis, degrees.", low=1e-6, high=5.0)
+    roll: float = setting(0.03, "Of the right camera about its optical axis, degrees.", low=1e-6, high=5.0)
+    focal: float = setting(0.003, "Of both focal lengths, as a share.", low=1e-7, high=0.2)
+    focal_right: float = setting(0.001, "Of the right focal length against the left, as a share.", low=1e-7, high=0.2)
+    k1: float = setting(0.005, "Of the radial distortion k1.", low=1e-7, high=1.0)
+    centre: float = setting(2.0, "Of the principal point, pixels.", low=1e-6, high=100.0)
+    field: float = setting(0.4, "Of what else bends the image, pixels at its left and right edge.", low=1e-6, high=20.0)
+    baseline: float = setting(0.002, "Of the baseline, as a share: no image shows it.", low=0.0, high=0.2)
+
+
+@dataclass(frozen=True)
+class CalibrationConfig:
+    """Errors of the calibration, learned while driving: see docs/your_camera.md."""
+
+    online: bool = setting(True, "Learn the errors of the calibration and correct keypoints by them.")
+    prior: CalibrationPriorConfig = section(CalibrationPriorConfig)
+
+
+@dataclass(frozen=True)
 class Config:
     """Everything the odometry core can be told."""
 
@@ -209,6 +232,7 @@ class Config:
     reference: ReferenceConfig = section(ReferenceConfig)
     motion_prior: MotionPriorConfig = section(MotionPriorConfig)
     doubt: DoubtConfig = section(DoubtConfig)
+    calibration: CalibrationConfig = section(CalibrationConfig)
 
 
 def load_config(path: Path | None = None, assignments: list[str] | None = None) -> Config:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.uncertainty.calibration_error import CalibrationConstants
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 from macvo_ros.uncertainty.trajectory import PoseWithCovariance, correlated_covariance, extend
 
@@ -35,8 +36,8 @@ class PathStep:
     measured: from matches, not predicted.
     shared: (6, 6) covariance of the error of the motion that led to the origin (odom axes) with the error of this one;
     None: zero. before: stamp of the frame which that one began at.
-    calibration: (6, C) sensitivity to the calibration's unknown constants, None: none; their covariance as known at
-    this frame is calibration_variance times calibration_unit, (C, C).
+    calibration: (6, C) sensitivity to the calibration's unknown constants, None: none.
+    constants: their covariance as known at this frame.
     """
 
     origin: int
@@ -45,8 +46,7 @@ class PathStep:
     shared: Float64 | None = None
     before: int | None = None
     calibration: Float64 | None = None
-    calibration_variance: float = 0.0
-    calibration_unit: Float64 | None = None
+    constants: CalibrationConstants | None = None
 
     def appended_to(self, place: PoseWithCovariance, *, first: bool = False) -> PoseWithCovariance:
         """The place of this frame, given that of its origin; first: the path began there, nothing led to it."""
@@ -59,6 +59,4 @@ class PathStep:
 
     def total(self, place: PoseWithCovariance) -> Float64:
         """(6, 6) covariance of a place that ends with this step, the calibration's part included."""
-        if self.calibration_unit is None:
-            return place.covariance
-        return place.total(self.calibration_variance * self.calibration_unit)
+        return place.covariance if self.constants is None else place.total(self.constants.matrix)

@@ -63,4 +63,9 @@ class RectificationMonitor:
     @property
     def calibration_variance(self) -> float:
         """Of the calibration's errors, pixels^2 of the camera's image: that of rows, and what they do not show."""
-        return self._reduction**2 * self._epipolar.mean + _LEAST**2 * max(1.0, self._pattern.mean)
+        return self._reduction**2 * self._epipolar.mean + self.least_variance
+
+    @property
+    def least_variance(self) -> float:
+        """Of what rows do not show, pixels^2 of the camera's image."""
+        return _LEAST**2 * max(1.0, self._pattern.mean)

@@ -1,0 +1,223 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""Does learning the calibration help where it is wrong, and harm nowhere else?
+
+    python -m bench.calibration real FOLDER ...       with and without, on sequences with ground truth
+    python -m bench.calibration rendered WORLD:SEED ...   the same world through a camera that is off in a known way
+    python -m bench.calibration knock WORLD:SEED ...  the right camera turns by 0.1 degrees in the middle
+
+Prints drift, honesty by horizon, and for rendered worlds what share of each error was recovered; logs of what the
+documentation quotes are in bench/results/calibration_*.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, field, replace
+
+import cv2
+import numpy as np
+
+from macvo_ros.evaluation.metrics import Metrics, evaluate
+from macvo_ros.evaluation.runner import run_sequence
+from macvo_ros.evaluation.truth_noise import parse_truth_noise
+from macvo_ros.geometry.se3 import exp_so3
+from macvo_ros.images.frame import Image, StereoFrame
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
+from macvo_ros.rendering.projection import View
+from macvo_ros.rendering.sequence import RenderedSequence
+from macvo_ros.sequences import open_sequence
+from macvo_ros.sequences.sequence import Sequence
+from macvo_ros.settings.config import load_config
+from macvo_ros.uncertainty.calibration_model import FOCAL, K1, PITCH, ROLL, YAW
+
+FRAMES, RATE = 450, 15.0
+TURN, FOCAL_ERROR, K1_ERROR, KNOCK = np.radians(0.05), 0.005, -0.01, np.radians(0.1)
+ERRORS: dict[str, dict[int, float]] = {
+    "none": {},
+    "yaw": {YAW: TURN},
+    "pitch": {PITCH: TURN},
+    "roll": {ROLL: TURN},
+    "focal": {FOCAL: FOCAL_ERROR},
+    "k1": {K1: K1_ERROR},
+    "all": {YAW: TURN, PITCH: TURN, ROLL: TURN, FOCAL: FOCAL_ERROR, K1: K1_ERROR},
+}
+NAMES = {YAW: "yaw", PITCH: "pitch", ROLL: "roll", FOCAL: "focal", K1: "k1"}
+
+
+class WrongCamera(RenderedSequence):
+    """A rendered sequence through cameras that are not as told; since: the frame from which on they are not."""
+
+    def __init__(self, world: str, frames: int, seed: int, error: dict[int, float], since: int = 0) -> None:
+        super().__init__(world, frames, seed, rate=RATE)
+        self._error, self._since = error, since
+        self._told = self.camera
+        # A focal length that is told too small is one that is really too large.
+        scale = 1.0 + error.get(FOCAL, 0.0)
+        self.camera = replace(self.camera, fx=self.camera.fx * scale, fy=self.camera.fy * scale)
+
+    def view(self, time: float, right: bool = False, tilted: bool = False, *, shown: bool = False) -> View:
+        """See `RenderedSequence.view`: the right camera is turned."""
+        view = super().view(time, right, tilted, shown=shown)
+        if not right or not tilted or round(time * RATE) < self._since:
+            return view
+        pose = view.world_from_camera.copy()
+        pose[:3, :3] = pose[:3, :3] @ exp_so3(np.array([self._error.get(axis, 0.0) for axis in (PITCH, YAW, ROLL)]))
+        return replace(view, world_from_camera=pose)
+
+    def __getitem__(self, index: int) -> StereoFrame:
+        frame = super().__getitem__(index)
+        left, right = (self._distorted(image) for image in (frame.left, frame.right))
+        return StereoFrame(left, right, frame.stamp, self._told)
+
+    def _distorted(self, image: Image) -> Image:
+        """The image through a lens with k1 that nobody told."""
+        k1 = self._error.get(K1, 0.0)
+        if not k1:
+            return image
+        camera = self.camera
+        v, u = np.mgrid[: camera.height, : camera.width].astype(np.float32)
+        x, y = (u - camera.cx) / camera.fx, (v - camera.cy) / camera.fy
+        square = x * x + y * y
+        scale = 1.0 / (1.0 + k1 * square / (1.0 + 2.0 * k1 * square))
+        u, v = (
+            axis.astype(np.float32) for axis in (x * scale * camera.fx + camera.cx, y * scale * camera.fy + camera.cy)
+        )
+        return np.asarray(cv2.remap(image, u, v, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE))
+
+
+@dataclass
+class Recorder:
+    """An odometry that remembers what it learned of the calibration."""
+
+    odometry: StereoOdometry
+    learned: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def track(self, frame: StereoFrame) -> Estimate:
+        """Track, and look."""
+        estimate = self.odometry.track(frame)
+        calibration = self.odometry.calibration
+        if calibration is not None:
+            self.learned.append((calibration.estimate.error, calibration.estimate.sigma))
+            self.said.append(str(calibration.knocks))
+        return estimate
+
+    def flush(self) -> Estimate | None:
+        """Nothing waits."""
+        return self.odometry.flush()
+
+
+def run(
+    sequence: Sequence, online: bool, settings: list[str], noise: str | None = None
+) -> tuple[Metrics, Recorder, np.ndarray]:
+    """One pass; the figures, what was learned, and the poses."""
+    config = load_config(assignments=["matcher=lite", f"calibration.online={str(online).lower()}", *settings])
+    recorder = Recorder(StereoOdometry(config))
+    result = run_sequence(sequence, recorder, progress=False)
+    assert sequence.ground_truth is not None
+    truth_noise = None if noise is None else parse_truth_noise(noise)
+    return evaluate(result, sequence.ground_truth, truth_noise)[0], recorder, result.poses
+
+
+def line(metrics: Metrics) -> str:
+    """Drift and honesty in one line."""
+    honest = "  ".join(
+        f"{each.name}: {each.nees_mean:.1f}, {each.within_3sigma:.3f}, {each.frames_within_3sigma:.3f}"
+        for each in metrics.horizons
+    )
+    return (
+        f"t_rel {metrics.t_rel:.5f} r_rel {metrics.r_rel:.4f} t_err {metrics.t_err:.3f} r_err {metrics.r_err:.3f} "
+        f"end {metrics.end_error:.3f} degraded {metrics.degraded} lost {metrics.lost} | NEES, in 3 sigma: components, "
+        f"frames | {honest}"
+    )
+
+
+def real(paths: list[str], settings: list[str], frames: tuple[int | None, int | None], noise: str | None) -> None:
+    """Sequences with ground truth, without and with learning."""
+    for path in paths:
+        sequence = open_sequence(path, frames=frames)
+        for online in (False, True):
+            metrics, recorder, _ = run(sequence, online, settings, noise)
+            print(f"{sequence.name} {'online' if online else 'as told'}: {line(metrics)}", flush=True)
+        print(learned(recorder, len(recorder.learned) - 1), flush=True)
+
+
+def learned(recorder: Recorder, index: int) -> str:
+    """What was known of the physical errors after a frame."""
+    error, sigma = recorder.learned[index]
+    figures = ", ".join(
+        f"{name} {scale * error[i]:+.4f} +- {scale * sigma[i]:.4f}{unit}"
+        for i, name, scale, unit in (
+            (YAW, "yaw", 180 / np.pi, " deg"),
+            (PITCH, "pitch", 180 / np.pi, " deg"),
+            (ROLL, "roll", 180 / np.pi, " deg"),
+            (FOCAL, "focal", 100, " %"),
+            (K1, "k1", 1, ""),
+        )
+    )
+    return f"  learned: {figures}; knocks noticed {recorder.said[index]}"
+
+
+def rendered(worlds: list[str], settings: list[str], errors: list[str]) -> None:
+    """Worlds through cameras that are off: drift of the true calibration, as told, and online."""
+    for name, seed in (world.split(":") for world in worlds):
+        for error in errors:
+            sequence = WrongCamera(name, FRAMES, int(seed), ERRORS[error])
+            for online in (False, True):
+                metrics, recorder, _ = run(sequence, online, settings)
+                print(f"{name} {seed}, {error}, {'online' if online else 'as told'}: {line(metrics)}", flush=True)
+            estimate, sigma = recorder.learned[-1]
+            shares = ", ".join(
+                f"{NAMES[i]} {100 * estimate[i] / value:.0f} % ({abs(estimate[i] - value) / sigma[i]:.1f} sigma off)"
+                for i, value in ERRORS[error].items()
+            )
+            print(f"{learned(recorder, -1)}; {shares}", flush=True)
+
+
+def knock(worlds: list[str], settings: list[str]) -> None:
+    """Worlds where the right camera is turned in the middle."""
+    for name, seed in (world.split(":") for world in worlds):
+        since = FRAMES // 2
+        sequence = WrongCamera(name, FRAMES, int(seed), {YAW: KNOCK}, since)
+        metrics, recorder, _ = run(sequence, True, settings)
+        noticed = next((i for i, said in enumerate(recorder.said) if said != recorder.said[since - 1]), None)
+        half = next((i for i, (e, _) in enumerate(recorder.learned) if i > since and e[YAW] > 0.5 * KNOCK), None)
+        when = ["never" if i is None else f"after {(i - since) / RATE:.1f} s" for i in (noticed, half)]
+        words = f"noticed {when[0]}, half learned {when[1]}, noticed before {recorder.said[since - 1]}"
+        print(f"{name} {seed}: {words} | {line(metrics)}", flush=True)
+
+
+def main() -> None:
+    """Read the arguments and run."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mode", choices=("real", "rendered", "knock"))
+    parser.add_argument("what", nargs="+")
+    parser.add_argument("--set", nargs="*", default=[], help="configuration keys")
+    parser.add_argument("--errors", nargs="*", default=list(ERRORS), choices=list(ERRORS))
+    parser.add_argument("--frames", type=int, help="of real sequences, the first so many")
+    parser.add_argument("--truth-noise", help="of real sequences, METRES,DEGREES,SECONDS as for macvo eval")
+    args = parser.parse_args()
+    if args.mode == "real":
+        real(args.what, args.set, (None, args.frames), args.truth_noise)
+    elif args.mode == "rendered":
+        rendered(args.what, args.set, args.errors)
+    else:
+        knock(args.what, args.set)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""What the residuals of one motion say of the calibration, and what the calibration's errors do to the motion."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.geometry.se3 import skew
+from macvo_ros.motion.pose_solver import PointPairs, PoseSolution
+from macvo_ros.uncertainty.calibration_filter import Evidence
+from macvo_ros.uncertainty.calibration_model import CalibrationModel, Keypoints
+
+Float64 = npt.NDArray[np.float64]
+
+
+def calibration_evidence(
+    model: CalibrationModel, measured: Keypoints, pairs: PointPairs, solution: PoseSolution, used: Float64
+) -> tuple[Evidence, Float64]:
+    """Evidence about the errors of the calibration, and the (6, C) error of the motion per unit of each.
+
+    measured: the matches; pairs: the points they became once the (C,) errors `used` were corrected.
+    An error e adds B e to the residuals. The motion answers by X e with X = sum_i gain_i B_i, which leaves
+    B' e = (B - J X) e: what is seen of it.
+    """
+    rotation = solution.motion[:3, :3]
+    effect = model.jacobian(measured, pairs.reference, pairs.current, rotation)
+    sensitivity = np.asarray(np.tensordot(solution.gain, effect, axes=([0, 2], [0, 1])))
+    answer = skew(pairs.current @ rotation.T) @ sensitivity[3:] - sensitivity[:3]
+    seen = (solution.whitener @ (effect - answer)).reshape(-1, effect.shape[2])
+    # Frames count alike: where all residuals are large, as after a knock, robust weights are small throughout.
+    weight = solution.weight * (solution.inlier.sum() / max(solution.weight.sum(), 1e-9))
+    weighted = np.repeat(weight, 3)[:, None] * seen
+    information = seen.T @ weighted
+    score = solution.residual.reshape(-1) @ weighted
+    return Evidence(information, score + information @ used), sensitivity

@@ -1,0 +1,180 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""Learns the errors of the calibration from what motions leave unexplained: an information filter.
+
+The residuals of a frame are r = J motion + B error + noise. With the motion projected out, each frame adds
+information B'^T W B' and a score B'^T W r' about the errors (`Evidence`); they add up over frames, are slowly
+forgotten, and meet a prior. What a frame cannot show (standing still, driving straight) adds nothing there, so it keeps
+its prior.
+
+Frames are worth less than their formal information, for two reasons. Residuals of successive frames are alike: by how
+much is *measured*, the scores of blocks of frames should scatter as their information says, and by what factor they
+scatter more, all information is divided (`inflation`). And matching errs by hundredths of a pixel in the same way in
+every frame, which no number of frames takes away: a thousand frames say no more than one frame divided by a constant
+(`_MISFIT`).
+
+What bends the image only changes the shape of what is seen, and what little is wrong of it does little harm. Yaw and
+focal length change the *scale* of all motions, and to see them takes differences of differences of disparities: there a
+bias of matching is magnified ten times and more. They are corrected only where they are significant beyond what biases
+do; the covariance says at all times what they may be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Float64 = npt.NDArray[np.float64]
+
+_BLOCK = 1.5
+"""Seconds of a block: longer than errors of successive frames are alike (`trajectory._CORRELATED_KEPT`)."""
+MEMORY = 150.0
+"""Seconds after which evidence counts 1/e: temperature moves cameras over minutes."""
+_INFLATION = 20.0
+"""Of the scatter of scores before any is seen: what errors that fade over 20 frames make of a block."""
+_BLOCKS_BEFORE = 4.0
+"""Blocks that this is worth against measured ones."""
+_OUTLYING = 4.0
+"""Times the usual scatter, which a block counts for at most."""
+_MISFIT, _MISFIT_SCALING = 0.3, 9.0
+"""What constant errors of matching leave, in variances of one frame's formal estimate; of shapes, and of what scales.
+Apparent yaw where there is none, in such sigmas: rendered 2, KITTI 09 5, EuRoC MH_01 3 (`bench.calibration`)."""
+_SIGNIFICANT = (2.0, 4.0)
+"""Sigmas: what scales is not corrected below, and as estimated above; in proportion between."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What one frame says of the errors c of the calibration: information (C, C), and score (C,), information times c.
+
+    Both about c itself, not about the part of it that was not yet corrected.
+    """
+
+    information: Float64
+    score: Float64
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationEstimate:
+    """error: (C,) of the calibration, to be corrected; covariance: (C, C) of what remains of it then.
+
+    apparent, apparent_sigma: (C,) what the evidence says, whether it is significant or not.
+    """
+
+    error: Float64
+    covariance: Float64
+    apparent: Float64
+    apparent_sigma: Float64
+
+    @property
+    def sigma(self) -> Float64:
+        """(C,) standard deviations."""
+        return np.asarray(np.sqrt(np.diagonal(self.covariance)))
+
+
+class CalibrationFilter:
+    """Adds up evidence about constants. Pure numpy, no randomness: the same frames give the same estimate."""
+
+    def __init__(self, sigma: Float64, scaling: tuple[int, ...], memory: float = MEMORY) -> None:
+        """sigma: (C,) of the prior, whose mean is 0: the calibration is as it was told.
+
+        scaling: those that change the scale of motions; memory: seconds after which evidence counts 1/e.
+        """
+        self.sigma = np.array(sigma)
+        self._memory = memory
+        self._scaling = np.isin(np.arange(len(sigma)), scaling)
+        size = len(sigma)
+        self._information, self._score, self._frames = np.zeros((size, size)), np.zeros(size), 0.0
+        self._block_information, self._block_score, self._block_age = np.zeros((size, size)), np.zeros(size), 0.0
+        self._scatter, self._blocks = _INFLATION * _BLOCKS_BEFORE, _BLOCKS_BEFORE
+        self._estimate: CalibrationEstimate | None = None
+
+    @property
+    def inflation(self) -> float:
+        """By how much more than promised the scores of blocks of frames scatter, at least 1."""
+        return max(1.0, self._scatter / self._blocks)
+
+    @property
+    def estimate(self) -> CalibrationEstimate:
+        """What is known now; worked out when asked for."""
+        if self._estimate is None:
+            self._estimate = self._solve()
+        return self._estimate
+
+    def widened(self, sigma: Float64) -> CalibrationFilter:
+        """A filter with another prior and the long memory, which has seen what this one still remembers."""
+        other = CalibrationFilter(sigma, tuple(np.flatnonzero(self._scaling)))
+        other._information, other._score, other._frames = self._information.copy(), self._score.copy(), self._frames
+        other._scatter, other._blocks = self._scatter, self._blocks
+        return other
+
+    def learn(self, evidence: Evidence, seconds: float) -> None:
+        """Take in one frame that is `seconds` after the last."""
+        kept = float(np.exp(-max(seconds, 0.0) / self._memory))
+        self._information = kept * self._information + evidence.information
+        self._score = kept * self._score + evidence.score
+        self._frames = kept * self._frames + 1.0
+        self._block_information += evidence.information
+        self._block_score += evidence.score
+        self._block_age += seconds
+        if self._block_age >= _BLOCK:
+            self._end_block()
+        self._estimate = None
+
+    def _end_block(self) -> None:
+        """Compare what a block says with the estimate so far, in units of what it promises."""
+        difference = self._block_score - self._block_information @ self.estimate.apparent
+        # In units of the prior: what is hardly seen at all is left out.
+        values, vectors = np.linalg.eigh(self._block_information * self.sigma[:, None] * self.sigma)
+        seen = values > 1.0
+        if seen.any():
+            squares = (vectors[:, seen].T @ (difference * self.sigma)) ** 2 / values[seen]
+            # A block far beyond all others is a change, not scatter.
+            self._scatter += min(float(squares.mean()), _OUTLYING * self.inflation)
+            self._blocks += 1.0
+        self._block_information[:] = 0.0
+        self._block_score[:] = 0.0
+        self._block_age = 0.0
+
+    def _solve(self) -> CalibrationEstimate:
+        apparent, covariance = self._posterior(_MISFIT_SCALING)
+        sigma = np.sqrt(np.diagonal(covariance))
+        low, high = _SIGNIFICANT
+        share = np.clip((np.abs(apparent) / sigma - low) / (high - low), 0.0, 1.0)
+        corrected = np.where(self._scaling, share * apparent, 0.0)
+        left = np.where(self._scaling, apparent, 0.0) - corrected
+        return CalibrationEstimate(self._given(corrected), covariance + np.outer(left, left), apparent, sigma)
+
+    def _posterior(self, misfit: float) -> tuple[Float64, Float64]:
+        """Mean (C,) and covariance (C, C) if constant errors of matching leave that much."""
+        weight = 1.0 / (self.inflation + misfit * self._frames)
+        # Scaled by the prior's sigma, so that radians and pixels are alike.
+        information = weight * self._information * self.sigma[:, None] * self.sigma
+        covariance = np.linalg.inv(np.eye(len(self.sigma)) + information)
+        mean = self.sigma * (covariance @ (self.sigma * self._score * weight))
+        return mean, np.asarray(0.5 * (covariance + covariance.T) * self.sigma[:, None] * self.sigma)
+
+    def _given(self, scaling: Float64) -> Float64:
+        """(C,) the errors if those that scale are as given in (C,)."""
+        weight = 1.0 / (self.inflation + _MISFIT * self._frames)
+        free = ~self._scaling
+        sigma = self.sigma[free]
+        information = weight * self._information[np.ix_(free, free)] * sigma[:, None] * sigma
+        score = weight * (self._score - self._information @ scaling)[free] * sigma
+        error = scaling.copy()
+        error[free] = sigma * np.linalg.solve(np.eye(len(sigma)) + information, score)
+        return np.asarray(error)

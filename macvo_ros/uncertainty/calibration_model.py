@@ -1,0 +1,139 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""What may be wrong with the calibration of a rectified pair, as a few numbers, and what each does to matches.
+
+A pixel is measured where it would be under a perfect calibration, plus an error that is the same in every frame:
+
+    of both cameras     focal length f and radial distortion k1:   du = fx x (f + k1 r^2),  dv = fy y (f + k1 r^2)
+                        and the principal point: du = centre_u,  dv = centre_v, which tilts every translation
+    of the right one    rotation (pitch, yaw, roll) about its optical axes x, y, z, and its own focal length
+    of each             a smooth field: the polynomials of second and third degree that those leave
+
+with (x, y) = ((u - cx) / fx, (v - cy) / fy). Rectification is never exact: on KITTI matches leave their row by up to a
+pixel in the corners, with the pattern of a polynomial and not of a turned camera. The baseline is not among these: its
+error scales the whole world, and no image shows that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.settings.config import CalibrationPriorConfig
+
+Float64 = npt.NDArray[np.float64]
+
+PHYSICAL = ("pitch", "yaw", "roll", "focal", "focal_right", "k1", "centre_u", "centre_v")
+PITCH, YAW, ROLL, FOCAL, FOCAL_RIGHT, K1, CENTRE_U, CENTRE_V = range(8)
+_DEGREES = ((2, 0), (1, 1), (0, 2), (3, 0), (2, 1), (1, 2), (0, 3))
+_FIELD = len(_DEGREES)
+LEFT_U, LEFT_V, RIGHT_U = (slice(8 + i * _FIELD, 8 + (i + 1) * _FIELD) for i in range(3))
+SIZE = 8 + 3 * _FIELD
+SCALING = (YAW, FOCAL, K1, CENTRE_U, CENTRE_V)
+"""Those that change the scale or the direction of all motions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Keypoints:
+    """Matches of N keypoints: (N, 2) pixels and (N,) disparities, pixels, in the reference and the current frame."""
+
+    pixel: Float64
+    disparity: Float64
+    matched: Float64
+    matched_disparity: Float64
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationModel:
+    """The errors of one pair of cameras as a vector of `SIZE` numbers: radians, shares of the focal length, pixels."""
+
+    camera: StereoCamera
+
+    def prior_sigma(self, prior: CalibrationPriorConfig) -> Float64:
+        """(SIZE,) what each number may be, one sigma."""
+        sigma = np.full(SIZE, prior.field)
+        sigma[[PITCH, YAW, ROLL]] = np.radians([prior.pitch, prior.yaw, prior.roll])
+        sigma[[FOCAL, FOCAL_RIGHT, K1]] = prior.focal, prior.focal_right, prior.k1
+        sigma[[CENTRE_U, CENTRE_V]] = prior.centre
+        return sigma
+
+    def corrected(self, points: Keypoints, error: Float64) -> Keypoints:
+        """The matches without the effect of a (SIZE,) error of the calibration."""
+        if not error.any():
+            return points
+        sides = []
+        for pixel, disparity in ((points.pixel, points.disparity), (points.matched, points.matched_disparity)):
+            left, right = self._displacements(pixel, disparity)
+            moved = pixel - np.column_stack((left[0] @ error, left[1] @ error))
+            sides.append((moved, disparity - left[0] @ error + right @ error))
+        return Keypoints(*sides[0], *sides[1])
+
+    def jacobian(self, points: Keypoints, reference: Float64, current: Float64, rotation: Float64) -> Float64:
+        """(N, 3, SIZE) what a unit of each error adds to p - T q, metres.
+
+        reference, current: (N, 3) points p, q, metres; rotation: (3, 3) of T. A pixel that is du too far is a point
+        that is z du / fx too far; a disparity that is dd too large is a point that is nearer by its share dd / d.
+        """
+        out = self._point_jacobian(points.pixel, points.disparity, reference)
+        later = self._point_jacobian(points.matched, points.matched_disparity, current)
+        return np.asarray(out - rotation @ later)
+
+    def _point_jacobian(self, pixel: Float64, disparity: Float64, point: Float64) -> Float64:
+        (left_u, left_v), right = self._displacements(pixel, disparity)
+        depth = point[:, 2]
+        nearer = point * (depth / (self.camera.fx * self.camera.baseline))[:, None]
+        out = -nearer[:, :, None] * (left_u - right)[:, None]
+        out[:, 0] += (depth / self.camera.fx)[:, None] * left_u
+        out[:, 1] += (depth / self.camera.fy)[:, None] * left_v
+        return np.asarray(out)
+
+    def _displacements(self, pixel: Float64, disparity: Float64) -> tuple[tuple[Float64, Float64], Float64]:
+        """Pixels per unit of each error, (N, SIZE): along u and v in the left image, along u in the right one."""
+        camera = self.camera
+        left_u, left_v, right = (np.zeros((len(pixel), SIZE)) for _ in range(3))
+        u, v = pixel[:, 0] - camera.cx, pixel[:, 1] - camera.cy
+        x, y = u / camera.fx, v / camera.fy
+        square = x * x + y * y
+        left_u[:, CENTRE_U] = left_v[:, CENTRE_V] = right[:, CENTRE_U] = 1.0
+        left_u[:, FOCAL], left_u[:, K1], left_u[:, LEFT_U] = u, u * square, _monomials(u, v, camera.width, _DEGREES)
+        left_v[:, FOCAL], left_v[:, K1], left_v[:, LEFT_V] = v, v * square, left_u[:, LEFT_U]
+        u = u - (disparity - camera.disparity_offset)
+        x = u / camera.fx
+        right[:, FOCAL] = right[:, FOCAL_RIGHT] = u
+        right[:, K1] = u * (x * x + y * y)
+        right[:, PITCH], right[:, YAW], right[:, ROLL] = camera.fx * x * y, -camera.fx * (1 + x * x), camera.fx * y
+        right[:, RIGHT_U] = _monomials(u, v, camera.width, _DEGREES)
+        return (left_u, left_v), right
+
+    def left_displacement(self, pixel: Float64, error: Float64) -> Float64:
+        """(N, 2) pixels by which a (SIZE,) error moves what is seen at (N, 2) pixels of the left image."""
+        (u, v), _ = self._displacements(pixel, np.zeros(len(pixel)))
+        return np.column_stack((u @ error, v @ error))
+
+    def row_jacobian(self, pixel: Float64, disparity: Float64) -> Float64:
+        """(N, 4) pixels by which matches leave their rows per unit of pitch, yaw, roll and focal_right."""
+        camera = self.camera
+        x = (pixel[:, 0] - disparity + camera.disparity_offset - camera.cx) / camera.fx
+        y = (pixel[:, 1] - camera.cy) / camera.fy
+        return np.asarray(camera.fy * np.column_stack((1 + y * y, -x * y, -x, y)))
+
+
+def _monomials(u: Float64, v: Float64, width: int, degrees: tuple[tuple[int, int], ...]) -> Float64:
+    """(N, M) monomials of (N,) pixels from the centre, which are 1 at the image's left and right edge."""
+    x, y = u * (2.0 / width), v * (2.0 / width)
+    return np.column_stack([x**i * y**j for i, j in degrees])

@@ -1,0 +1,148 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""The calibration that motions are measured with: as it was told, corrected by what was learned since.
+
+Learns slowly (`calibration_filter.py`) from sound frames only. A second filter with a short memory watches: where it
+contradicts the long one for a while, a camera was knocked, which is said, and learned anew from a wide prior.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.settings.config import CalibrationConfig
+from macvo_ros.uncertainty.calibration_error import CalibrationField
+from macvo_ros.uncertainty.calibration_filter import CalibrationEstimate, CalibrationFilter, Evidence
+from macvo_ros.uncertainty.calibration_model import PITCH, ROLL, SCALING, YAW, CalibrationModel
+from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
+
+Float64 = npt.NDArray[np.float64]
+
+_log = logging.getLogger(__name__)
+_ROTATIONS = [PITCH, YAW, ROLL]
+LEAST_FLOW = 0.01
+"""Of the image's width: a frame that moved less (its median flow) shows less of a field of 0.4 pixels than the
+hundredth of a pixel that matching is biased by."""
+_RECENT = 1.0
+"""Seconds that the watching filter remembers."""
+_LOOK = 0.4
+"""Seconds between its looks."""
+_KNOCK = np.radians(0.3)
+"""One sigma of what a knock may turn a camera by."""
+_CONTRADICTION, _LOOKS = 5.0, 3
+"""Sigmas by which recent frames differ from all before, in so many looks in a row, until it counts as a knock."""
+
+
+@dataclass(frozen=True, eq=False)
+class AssumedCalibration:
+    """What one motion is measured with. error: (C,) of the calibration, to be corrected; None: nothing is learned."""
+
+    field: CalibrationField
+    model: CalibrationModel
+    error: Float64 | None = None
+
+    @staticmethod
+    def of(camera: StereoCamera) -> AssumedCalibration:
+        """As it was told."""
+        return AssumedCalibration(CalibrationField.of(camera), CalibrationModel(camera))
+
+
+class OnlineCalibration:
+    """Learns the errors of one pair of cameras."""
+
+    def __init__(self, camera: StereoCamera, config: CalibrationConfig) -> None:
+        self.model = CalibrationModel(camera)
+        self.online = config.online
+        self.prior = self.model.prior_sigma(config.prior)
+        self._baseline = config.prior.baseline
+        self._filter = CalibrationFilter(self.prior, SCALING)
+        self._field = CalibrationField.of(camera)
+        self.knocks = 0
+        self._watch()
+
+    def _watch(self) -> None:
+        wide = self.prior.copy()
+        wide[_ROTATIONS] = np.maximum(_KNOCK, wide[_ROTATIONS])
+        self._recent = CalibrationFilter(wide, SCALING, _RECENT)
+        self._since_look, self._contradictions = 0.0, 0
+
+    @property
+    def assumed(self) -> AssumedCalibration:
+        """What the next motion is to be measured with."""
+        error = self._filter.estimate.error if self.online else None
+        return AssumedCalibration(self._field, self.model, error)
+
+    @property
+    def estimate(self) -> CalibrationEstimate:
+        """What was learned."""
+        return self._filter.estimate
+
+    @property
+    def learned(self) -> LearnedCalibration | None:
+        """The same for people; None where nothing is learned."""
+        if not self.online:
+            return None
+        known = self._filter.estimate
+        return LearnedCalibration(self.model.camera, known.error, known.sigma, self.prior, self.knocks)
+
+    @property
+    def covariance(self) -> Float64 | None:
+        """(C + 1, C + 1) of what remains unknown, the baseline's share last; None where nothing is learned."""
+        if not self.online:
+            return None
+        learned = self._filter.estimate.covariance
+        out = np.zeros((len(learned) + 1, len(learned) + 1))
+        out[:-1, :-1] = learned
+        out[-1, -1] = self._baseline**2
+        return out
+
+    def learn(self, evidence: Evidence, seconds: float, flow: float) -> bool:
+        """Take in a sound frame, `seconds` after its reference; true where it proves that a camera was knocked.
+
+        flow: median of its keypoints, pixels.
+        """
+        if flow < LEAST_FLOW * self.model.camera.width:
+            return False
+        self._filter.learn(evidence, seconds)
+        self._recent.learn(evidence, seconds)
+        self._since_look += seconds
+        if self._since_look < _LOOK:
+            return False
+        self._since_look = 0.0
+        self._contradictions = self._contradictions + 1 if self._is_contradicted() else 0
+        if self._contradictions < _LOOKS:
+            return False
+        sigma = np.maximum(self.prior, self._recent.sigma)
+        self._filter = self._recent.widened(sigma)
+        self._watch()
+        self.knocks += 1
+        turned = np.degrees(self._filter.estimate.apparent[_ROTATIONS])
+        _log.warning(
+            "the cameras no longer stand to each other as before: the right one is turned by about %+.2f, %+.2f and "
+            "%+.2f deg about x, y and z against the calibration; learning it anew, recalibrate soon",
+            *turned,
+        )
+        return True
+
+    def _is_contradicted(self) -> bool:
+        recent, known = self._recent.estimate, self._filter.estimate
+        difference = (recent.apparent - known.apparent)[_ROTATIONS]
+        sigma = np.hypot(recent.apparent_sigma, known.apparent_sigma)[_ROTATIONS]
+        return bool((np.abs(difference) > _CONTRADICTION * sigma).any())

@@ -1,0 +1,203 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""Errors of the calibration: what they do to matches, what residuals tell of them, and how they are learned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import difference, exp_so3, transform
+from macvo_ros.matching.matcher import PointMatches
+from macvo_ros.motion.calibration_evidence import calibration_evidence
+from macvo_ros.motion.pose_solver import PoseSolution, solve_pose
+from macvo_ros.motion.two_frame import point_pairs
+from macvo_ros.settings.config import CalibrationConfig, PoseConfig
+from macvo_ros.uncertainty.calibration_filter import CalibrationFilter, Evidence
+from macvo_ros.uncertainty.calibration_model import (
+    FOCAL,
+    FOCAL_RIGHT,
+    K1,
+    PITCH,
+    ROLL,
+    SCALING,
+    SIZE,
+    YAW,
+    CalibrationModel,
+    Keypoints,
+)
+from macvo_ros.uncertainty.online_calibration import OnlineCalibration
+
+CAMERA = StereoCamera(fx=700.0, fy=700.0, cx=600.0, cy=180.0, baseline=0.5, width=1200, height=370)
+MODEL = CalibrationModel(CAMERA)
+FORWARD = transform(exp_so3(np.array([0.002, 0.02, -0.001])), np.array([0.02, 0.01, 1.0]))
+
+
+def seen(motion: np.ndarray, seed: int = 0, noise: float = 0.0, count: int = 300) -> Keypoints:
+    """Matches of points that a camera which moves by `motion` sees, with noise of that many pixels."""
+    rng = np.random.default_rng(seed)
+    pixel = rng.uniform((20, 20), (1180, 350), (count, 2))
+    depth = rng.uniform(6, 60, count)
+    ray = np.column_stack(((pixel - (CAMERA.cx, CAMERA.cy)) / (CAMERA.fx, CAMERA.fy), np.ones(count)))
+    later = (ray * depth[:, None] - motion[:3, 3]) @ motion[:3, :3]
+    matched = later[:, :2] / later[:, 2:] * (CAMERA.fx, CAMERA.fy) + (CAMERA.cx, CAMERA.cy)
+    scale = CAMERA.fx * CAMERA.baseline
+    draw = noise * rng.normal(size=(count, 4))
+    return Keypoints(pixel, scale / depth + draw[:, 0], matched + draw[:, 1:3], scale / later[:, 2] + draw[:, 3])
+
+
+def solved(points: Keypoints, sigma: float = 0.1) -> tuple[PoseSolution, object]:
+    var = np.full(len(points.disparity), sigma**2)
+    matches = PointMatches(
+        points.pixel,
+        points.disparity,
+        var,
+        points.matched - points.pixel,
+        np.column_stack((var, var)),
+        points.matched_disparity,
+        var,
+    )
+    pairs = point_pairs(CAMERA, matches)
+    return solve_pose(pairs, FORWARD, PoseConfig()), pairs
+
+
+def some_error(seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=SIZE) * OnlineCalibration(CAMERA, CalibrationConfig()).prior
+
+
+def test_a_right_camera_that_is_turned_moves_matches_as_its_rotation_does() -> None:
+    """Against the projection of points by a rotated camera, not against the formula."""
+    points = seen(FORWARD)
+    depth = CAMERA.fx * CAMERA.baseline / points.disparity
+    ray = np.column_stack(((points.pixel - (CAMERA.cx, CAMERA.cy)) / CAMERA.fx, np.ones(len(depth))))
+    in_right = ray * depth[:, None] - (CAMERA.baseline, 0, 0)
+    for parameter, axis in ((PITCH, 0), (YAW, 1), (ROLL, 2)):
+        turn = np.zeros(3)
+        turn[axis] = np.radians(0.05)
+        turned = in_right @ exp_so3(turn)  # the inverse rotation, of rows
+        right_u = CAMERA.fx * turned[:, 0] / turned[:, 2] + CAMERA.cx
+        measured = Keypoints(points.pixel, points.pixel[:, 0] - right_u, points.matched, points.matched_disparity)
+        error = np.zeros(SIZE)
+        error[parameter] = np.radians(0.05)
+        assert np.abs(measured.disparity - points.disparity).max() > 0.1
+        np.testing.assert_allclose(MODEL.corrected(measured, error).disparity, points.disparity, atol=3e-3)
+        rows = CAMERA.fy * turned[:, 1] / turned[:, 2] + CAMERA.cy - points.pixel[:, 1]
+        column = {PITCH: 0, YAW: 1, ROLL: 2}[parameter]
+        told = MODEL.row_jacobian(points.pixel, points.disparity)[:, column] * np.radians(0.05)
+        np.testing.assert_allclose(told, rows, atol=3e-3)
+
+
+def test_what_is_not_wrong_is_not_touched() -> None:
+    points = seen(FORWARD)
+    assert MODEL.corrected(points, np.zeros(SIZE)) is points
+
+
+def test_jacobian_is_the_derivative_of_the_residuals() -> None:
+    points = seen(FORWARD)
+    solution, pairs = solved(points)
+    rotation = solution.motion[:3, :3]
+    jacobian = MODEL.jacobian(points, pairs.reference, pairs.current, rotation)
+    for parameter in range(SIZE):
+        step = np.zeros(SIZE)
+        step[parameter] = 1e-6
+        _, moved = solved(MODEL.corrected(points, -step))
+        numeric = (moved.reference - pairs.reference - (moved.current - pairs.current) @ rotation.T) / 1e-6
+        np.testing.assert_allclose(jacobian[:, :, parameter], numeric, rtol=2e-3, atol=2e-3 * np.abs(numeric).max())
+
+
+def test_motion_errs_as_its_sensitivity_says() -> None:
+    points = seen(FORWARD)
+    truth, pairs = solved(points)
+    _, sensitivity = calibration_evidence(MODEL, points, pairs, truth, np.zeros(SIZE))
+    error = 0.05 * some_error()
+    wrong, _ = solved(MODEL.corrected(points, -error))
+    expected = sensitivity @ error
+    found = difference(wrong.motion, truth.motion)
+    np.testing.assert_allclose(found, expected, atol=0.1 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("parameter", [YAW, ROLL, FOCAL_RIGHT, K1])
+def test_an_error_is_learned_from_turning_and_driving(parameter: int) -> None:
+    prior = OnlineCalibration(CAMERA, CalibrationConfig()).prior
+    learning = CalibrationFilter(prior, SCALING)
+    truth = np.zeros(SIZE)
+    truth[parameter] = 2.5 * prior[parameter]
+    for frame in range(80):
+        motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
+        measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
+        used = learning.estimate.error
+        points = MODEL.corrected(measured, used)
+        solution, pairs = solved(points)
+        learning.learn(calibration_evidence(MODEL, measured, pairs, solution, used)[0], 0.1)
+    estimate = learning.estimate
+    assert abs(estimate.error[parameter] - truth[parameter]) < 3 * estimate.sigma[parameter]
+    assert estimate.error[parameter] > 0.6 * truth[parameter]
+
+
+def test_a_perfect_calibration_stays_as_it_is_and_a_still_camera_learns_nothing() -> None:
+    learning = OnlineCalibration(CAMERA, CalibrationConfig())
+    for frame in range(60):
+        motion = transform(np.eye(3), np.array([0.0, 0.0, 1.0])) if frame < 30 else np.eye(4)
+        measured = seen(motion, frame, noise=0.1)
+        used = learning.assumed.error
+        solution, pairs = solved(MODEL.corrected(measured, used))
+        learning.learn(
+            calibration_evidence(MODEL, measured, pairs, solution, used)[0], 0.1, 20.0 if frame < 30 else 0.1
+        )
+        if frame == 29:
+            driven = learning.estimate
+    assert not driven.error[list(SCALING)].any()
+    assert (np.abs(driven.error) < 0.5 * learning.prior).all()
+    assert learning.estimate.sigma[FOCAL] > 0.6 * learning.prior[FOCAL]
+    assert learning.knocks == 0
+
+
+def test_a_knock_is_noticed_and_learned_anew() -> None:
+    learning = OnlineCalibration(CAMERA, CalibrationConfig())
+    truth, noticed = np.zeros(SIZE), None
+    for frame in range(260):
+        if frame == 100:
+            truth[YAW] = np.radians(0.1)
+        motion = transform(exp_so3(np.array([0.0, 0.02 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
+        measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
+        used = learning.assumed.error
+        solution, pairs = solved(MODEL.corrected(measured, used))
+        if (
+            learning.learn(calibration_evidence(MODEL, measured, pairs, solution, used)[0], 0.1, 20.0)
+            and noticed is None
+        ):
+            noticed = frame
+    assert noticed is not None
+    assert 100 < noticed <= 150, "within 5 s"
+    assert learning.estimate.error[YAW] > 0.5 * truth[YAW]
+    assert learning.knocks == 1
+
+
+def test_nothing_is_learned_where_it_is_switched_off() -> None:
+    off = OnlineCalibration(CAMERA, CalibrationConfig(online=False))
+    assert off.assumed.error is None
+    assert off.covariance is None
+
+
+def test_scatter_beyond_what_is_promised_makes_evidence_worth_less() -> None:
+    rng = np.random.default_rng(5)
+    calm, wild = (CalibrationFilter(np.ones(3), ()) for _ in range(2))
+    for _ in range(400):
+        draw = rng.normal(size=3)
+        calm.learn(Evidence(100 * np.eye(3), 10 * draw), 0.1)
+        wild.learn(Evidence(100 * np.eye(3), 100 * draw), 0.1)
+    assert calm.inflation < 4
+    assert wild.inflation > 60
