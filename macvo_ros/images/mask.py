@@ -37,8 +37,8 @@ Polygon = npt.NDArray[np.int32]
 
 _BLACK = 128
 """Grey level below which a pixel of the picture is to be ignored."""
-_WIDEST_PATCH, _MARGINS = 53, (6, 12)
-"""A patch around a keypoint reaches a 53rd of the image's width, within these pixels (`lite/refinement.py`): so far
+_WIDEST_PATCH, _MARGINS = 36, (6, 18)
+"""A patch around a keypoint reaches a 36th of the image's width, within these pixels (`lite/refinement.py`): so far
 from the mask's edge it would still see what is under it."""
 _POINT = re.compile(r"(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)")
 
