@@ -45,6 +45,7 @@ from macvo_ros.settings.config import load_config
 from macvo_ros.uncertainty.calibration_model import FOCAL, K1, PITCH, ROLL, YAW
 
 FRAMES, RATE = 450, 15.0
+ONLINE = [False, True]
 TURN, FOCAL_ERROR, K1_ERROR, KNOCK = np.radians(0.05), 0.005, -0.01, np.radians(0.1)
 ERRORS: dict[str, dict[int, float]] = {
     "none": {},
@@ -150,7 +151,7 @@ def real(paths: list[str], settings: list[str], frames: tuple[int | None, int | 
     """Sequences with ground truth, without and with learning."""
     for path in paths:
         sequence = open_sequence(path, frames=frames)
-        for online in (False, True):
+        for online in ONLINE:
             metrics, recorder, _ = run(sequence, online, settings, noise)
             print(f"{sequence.name} {'online' if online else 'as told'}: {line(metrics)}", flush=True)
         print(learned(recorder, len(recorder.learned) - 1), flush=True)
@@ -177,7 +178,7 @@ def rendered(worlds: list[str], settings: list[str], errors: list[str]) -> None:
     for name, seed in (world.split(":") for world in worlds):
         for error in errors:
             sequence = WrongCamera(name, FRAMES, int(seed), ERRORS[error])
-            for online in (False, True):
+            for online in ONLINE:
                 metrics, recorder, _ = run(sequence, online, settings)
                 print(f"{name} {seed}, {error}, {'online' if online else 'as told'}: {line(metrics)}", flush=True)
             estimate, sigma = recorder.learned[-1]
@@ -210,7 +211,10 @@ def main() -> None:
     parser.add_argument("--errors", nargs="*", default=list(ERRORS), choices=list(ERRORS))
     parser.add_argument("--frames", type=int, help="of real sequences, the first so many")
     parser.add_argument("--truth-noise", help="of real sequences, METRES,DEGREES,SECONDS as for macvo eval")
+    parser.add_argument("--only-online", action="store_true", help="leave out the runs with the calibration as told")
     args = parser.parse_args()
+    if args.only_online:
+        ONLINE.remove(False)
     if args.mode == "real":
         real(args.what, args.set, (None, args.frames), args.truth_noise)
     elif args.mode == "rendered":

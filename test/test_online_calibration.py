@@ -40,6 +40,7 @@ from macvo_ros.uncertainty.calibration_model import (
     Keypoints,
 )
 from macvo_ros.uncertainty.online_calibration import OnlineCalibration
+from macvo_ros.uncertainty.row_evidence import row_evidence
 
 CAMERA = StereoCamera(fx=700.0, fy=700.0, cx=600.0, cy=180.0, baseline=0.5, width=1200, height=370)
 MODEL = CalibrationModel(CAMERA)
@@ -184,6 +185,25 @@ def test_a_knock_is_noticed_and_learned_anew() -> None:
     assert 100 < noticed <= 150, "within 5 s"
     assert learning.estimate.error[YAW] > 0.5 * truth[YAW]
     assert learning.knocks == 1
+
+
+@pytest.mark.parametrize(("parameter", "degrees"), [(PITCH, 0.02), (ROLL, 0.05)])
+def test_rows_tell_pitch_and_roll_beside_any_smooth_field(parameter: int, degrees: float) -> None:
+    rng = np.random.default_rng(3)
+    pixel, disparity = rng.uniform((30, 30), (1170, 340), (300, 2)), rng.uniform(5, 60, 300)
+    x, y = ((pixel - (CAMERA.cx, CAMERA.cy)) / 600).T
+    rows = MODEL.row_jacobian(pixel, disparity)[:, {PITCH: 0, ROLL: 2}[parameter]] * np.radians(degrees)
+    vertical = rows + 2.0 * x * y - 0.5 * x**2 + rng.normal(0, 0.1, 300)
+    vertical[:20] += rng.uniform(-3, 3, 20)
+    evidence = row_evidence(MODEL, pixel, disparity, vertical)
+    both = np.ix_([PITCH, ROLL], [PITCH, ROLL])
+    covariance = np.linalg.inv(evidence.information[both])
+    found = dict(zip((PITCH, ROLL), covariance @ evidence.score[[PITCH, ROLL]], strict=True))
+    truth = {PITCH: 0.0, ROLL: 0.0, parameter: np.radians(degrees)}
+    for index, variance in zip((PITCH, ROLL), np.diagonal(covariance), strict=True):
+        assert abs(found[index] - truth[index]) < 4 * np.sqrt(variance)
+    assert np.degrees(np.sqrt(covariance[0, 0])) < 0.003
+    assert not row_evidence(MODEL, pixel[:20], disparity[:20], vertical[:20]).information.any()
 
 
 def test_nothing_is_learned_where_it_is_switched_off() -> None:

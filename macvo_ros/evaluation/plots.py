@@ -27,6 +27,7 @@ from macvo_ros.evaluation.horizons import Horizon
 from macvo_ros.evaluation.kitti_measure import StretchDrift
 from macvo_ros.evaluation.theme import to_svg
 from macvo_ros.odometry.status import Status
+from macvo_ros.uncertainty.learned_calibration import Figure
 
 Float64 = npt.NDArray[np.float64]
 POINTS = 1500  # of a line at most; more only makes the page heavy
@@ -179,6 +180,20 @@ def drift_by_length(drifts: Sequence[StretchDrift]) -> str:
             axes.set_ylim(bottom=0)
             axes.set_xlabel("length of the stretch [m]")
             axes.set_title(title)
+        return to_svg(drawing)
+
+
+def calibration(seconds: Float64, figures: Sequence[Sequence[Figure]]) -> str:
+    """What was learned of each number of the calibration over (M,) seconds, in its band of 3 sigma."""
+    with theme.style():
+        drawing = theme.figure(10.2, 4.4)
+        for axes, series in zip(drawing.subplots(2, 4, sharex=True).ravel(), zip(*figures, strict=True), strict=True):
+            value, sigma = (np.array([getattr(each, key) for each in series]) for key in ("value", "sigma"))
+            x, middle, band = thinned(seconds), thinned(value), thinned(3 * sigma)
+            axes.fill_between(x, middle - band, middle + band, color=theme.ESTIMATE, alpha=0.16, lw=0)
+            axes.plot(x, middle, color=theme.ESTIMATE, lw=1.3)
+            axes.axhline(0, color=theme.TRUTH, lw=1)
+            axes.set_title(f"{series[0].name} [{series[0].unit}]" if series[0].unit else series[0].name)
         return to_svg(drawing)
 
 

@@ -69,6 +69,7 @@ def report(evaluation: Evaluation) -> str:
         _trajectory(evaluation),
         _drift(evaluation),
         _honesty(evaluation),
+        _calibration(run),
         _paper(evaluation),
         _ablation(evaluation),
         _pictures(run),
@@ -196,6 +197,21 @@ def _horizons(metrics: Metrics | None) -> str:
         "mean square of the error beside what was expected. Over one frame a real truth may be noisier than the "
         "estimate; what the calibration does shows over seconds.",
     ) + html_table(*horizon_table(metrics.horizons))
+
+
+def _calibration(run: Run) -> str:
+    known = [(index, learned) for index, learned in enumerate(run.calibration) if learned is not None]
+    if not known:
+        return ""
+    seconds = (run.stamps[[index for index, _ in known]] - run.stamps[0]) * 1e-9
+    figures = [learned.figures() for _, learned in known]
+    last = known[-1][1]
+    words = "; ".join(last.findings()) or "nothing is significantly off"
+    return "<h2>Calibration</h2>" + html_figure(
+        plots.calibration(seconds, figures),
+        f"What the odometry corrected by, and 3 sigma of what remains. At the end: {words}. Altogether pixels of the "
+        f"left image were corrected by {last.field_size():.2f} px (root mean square).",
+    )
 
 
 def _drift(evaluation: Evaluation) -> str:

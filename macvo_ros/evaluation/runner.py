@@ -35,6 +35,7 @@ from macvo_ros.images.frame import StereoFrame
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.status import Status
 from macvo_ros.sequences.sequence import Sequence
+from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 from macvo_ros.uncertainty.path_step import PathStep
 
 Float64 = npt.NDArray[np.float64]
@@ -59,6 +60,7 @@ class Run:
     status: (N,) values of `Status`. reasons: (frame index, sentence) wherever the status is not TRACKING.
     seconds: (N,) time of `track`. stages: stage name to (N,) seconds.
     keypoints, inliers: (N,) counts. chi2: (N,), NaN where unknown. depth: (N,) median depth of the keypoints, metres.
+    calibration: (N,) what was known of the calibration after each frame, where it is learned.
     steps: (N,) how each pose hangs on an earlier one, where the odometry tells.
     snapshots: the estimates of at most two frames, (index, why it was kept, estimate), for pictures.
     """
@@ -79,6 +81,7 @@ class Run:
     depth: Float64
     snapshots: tuple[tuple[int, str, Estimate], ...]
     steps: tuple[PathStep | None, ...] = ()
+    calibration: tuple[LearnedCalibration | None, ...] = ()
 
     @property
     def fps(self) -> float:
@@ -96,6 +99,7 @@ def run_sequence(sequence: Sequence, odometry: Tracker, *, title: str = "", prog
     run = _empty_run(sequence)
     reasons: list[tuple[int, str]] = []
     steps: list[PathStep | None] = []
+    learned: list[LearnedCalibration | None] = []
     snapshots = _Snapshots(middle=count // 2)
     bar = tqdm(
         total=count,
@@ -115,9 +119,11 @@ def run_sequence(sequence: Sequence, odometry: Tracker, *, title: str = "", prog
             if estimate.status not in (Status.TRACKING, Status.INITIALIZING):
                 reasons.append((index, estimate.reason))
             steps.append(estimate.step)
+            learned.append(estimate.calibration)
             snapshots.offer(index, estimate)
             bar.update()
-    return Run(**{**vars(run), "reasons": tuple(reasons), "snapshots": snapshots.kept(), "steps": tuple(steps)})
+    kept = {"reasons": tuple(reasons), "snapshots": snapshots.kept(), "steps": tuple(steps)}
+    return Run(**{**vars(run), **kept, "calibration": tuple(learned)})
 
 
 def _estimates(frames: Iterable[StereoFrame], odometry: Tracker) -> Iterator[tuple[Estimate, float]]:

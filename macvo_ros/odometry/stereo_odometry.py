@@ -47,6 +47,7 @@ from macvo_ros.uncertainty.online_calibration import OnlineCalibration
 from macvo_ros.uncertainty.path_step import PathStep
 from macvo_ros.uncertainty.rectification_monitor import RectificationMonitor
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
+from macvo_ros.uncertainty.row_evidence import row_evidence
 from macvo_ros.uncertainty.trajectory import (
     PoseWithCovariance,
     base_jacobian,
@@ -293,8 +294,7 @@ class StereoOdometry:
         constants = cameras.constants.matrix
         constant = result.calibration @ constants @ result.calibration.T
         covariance = place.total(constants)
-        moved = float(np.median(np.linalg.norm(result.flow[result.solution.inlier], axis=1)))
-        if self._learn(attempt, result, cameras, _seconds(reference.frame, frame), moved):
+        if self._learn(attempt, result, cameras, frame, _seconds(reference.frame, frame)):
             # From here on the calibration is another: what the pose owes to the old one becomes random error.
             place = PoseWithCovariance(place.pose, covariance, correlated=place.correlated)
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
@@ -304,7 +304,7 @@ class StereoOdometry:
         if not attempt.doubted:
             self._velocity.observe(whole.motion, _seconds(reference.frame, frame), frame.stamp)
         following = replace(now, last=_Last(frame, place, whole, attempt.status))
-        if moved >= self.config.reference.min_flow:
+        if _median_flow(result) >= self.config.reference.min_flow:
             arrival = result.sources.current_disparity.in_axes(block_rotation(reference.place.pose) @ jacobian)
             successor = _Reference(frame, attempt.match, place, arrival, reference.frame.stamp)
             following = replace(now, reference=successor, last=_at(successor, attempt.status))
@@ -328,11 +328,18 @@ class StereoOdometry:
             timings=attempt.timings,
         )
 
-    def _learn(self, attempt: Attempt, result: TwoFrameResult, cameras: _Cameras, seconds: float, flow: float) -> bool:
+    def _learn(
+        self, attempt: Attempt, result: TwoFrameResult, cameras: _Cameras, frame: StereoFrame, seconds: float
+    ) -> bool:
         """Learn the calibration from a sound frame; true where that says that a camera was knocked."""
         if attempt.status is not Status.TRACKING or result.evidence is None:
             return False
-        return cameras.calibration.learn(result.evidence, seconds, flow)
+        evidence, corners = result.evidence, attempt.match.row_check().corners
+        if corners is not None:
+            across, down = frame.reduction
+            rows = frame.to_full(corners[:, :2]), across * corners[:, 2], down * corners[:, 3]
+            evidence = evidence.plus(row_evidence(cameras.calibration.model, *rows))
+        return cameras.calibration.learn(evidence, seconds, _median_flow(result))
 
     def _starting(self, frame: StereoFrame, match: Match, place: PoseWithCovariance) -> _Track:
         """Tracking that begins at a frame, whose place is known."""
@@ -353,6 +360,11 @@ class StereoOdometry:
 def _at(reference: _Reference, status: Status) -> _Last:
     """The reference as the previous frame."""
     return _Last(reference.frame, reference.place, RelativeMotion(np.eye(4), np.zeros((6, 6))), status)
+
+
+def _median_flow(result: TwoFrameResult) -> float:
+    """Of the keypoints that agree, pixels."""
+    return float(np.median(np.linalg.norm(result.flow[result.solution.inlier], axis=1)))
 
 
 def _seconds(earlier: StereoFrame, later: StereoFrame) -> float:

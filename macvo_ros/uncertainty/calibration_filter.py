@@ -48,6 +48,10 @@ _INFLATION = 20.0
 """Of the scatter of scores before any is seen: what errors that fade over 20 frames make of a block."""
 _BLOCKS_BEFORE = 4.0
 """Blocks that this is worth against measured ones."""
+_FEW = 50.0
+"""Frames that are worth nothing yet: points are seen in many of them, and are mismatched in all alike."""
+_BEGIN = 10.0
+"""Seconds of evidence over which corrections set in."""
 _OUTLYING = 4.0
 """Times the usual scatter, which a block counts for at most."""
 _MISFIT, _MISFIT_SCALING = 0.3, 9.0
@@ -66,6 +70,10 @@ class Evidence:
 
     information: Float64
     score: Float64
+
+    def plus(self, other: Evidence) -> Evidence:
+        """Of both together, whose noise has nothing in common."""
+        return Evidence(self.information + other.information, self.score + other.score)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +107,7 @@ class CalibrationFilter:
         self._scaling = np.isin(np.arange(len(sigma)), scaling)
         size = len(sigma)
         self._information, self._score, self._frames = np.zeros((size, size)), np.zeros(size), 0.0
+        self._seconds = 0.0
         self._block_information, self._block_score, self._block_age = np.zeros((size, size)), np.zeros(size), 0.0
         self._scatter, self._blocks = _INFLATION * _BLOCKS_BEFORE, _BLOCKS_BEFORE
         self._estimate: CalibrationEstimate | None = None
@@ -119,7 +128,7 @@ class CalibrationFilter:
         """A filter with another prior and the long memory, which has seen what this one still remembers."""
         other = CalibrationFilter(sigma, tuple(np.flatnonzero(self._scaling)))
         other._information, other._score, other._frames = self._information.copy(), self._score.copy(), self._frames
-        other._scatter, other._blocks = self._scatter, self._blocks
+        other._scatter, other._blocks, other._seconds = self._scatter, self._blocks, self._seconds
         return other
 
     def learn(self, evidence: Evidence, seconds: float) -> None:
@@ -128,6 +137,7 @@ class CalibrationFilter:
         self._information = kept * self._information + evidence.information
         self._score = kept * self._score + evidence.score
         self._frames = kept * self._frames + 1.0
+        self._seconds += seconds
         self._block_information += evidence.information
         self._block_score += evidence.score
         self._block_age += seconds
@@ -161,20 +171,25 @@ class CalibrationFilter:
 
     def _posterior(self, misfit: float) -> tuple[Float64, Float64]:
         """Mean (C,) and covariance (C, C) if constant errors of matching leave that much."""
-        weight = 1.0 / (self.inflation + misfit * self._frames)
+        weight = self._worth(misfit)
         # Scaled by the prior's sigma, so that radians and pixels are alike.
         information = weight * self._information * self.sigma[:, None] * self.sigma
         covariance = np.linalg.inv(np.eye(len(self.sigma)) + information)
         mean = self.sigma * (covariance @ (self.sigma * self._score * weight))
         return mean, np.asarray(0.5 * (covariance + covariance.T) * self.sigma[:, None] * self.sigma)
 
+    def _worth(self, misfit: float) -> float:
+        """By which formal information is multiplied, if constant errors of matching leave that much."""
+        return 1.0 / (self.inflation * (1.0 + _FEW / max(self._frames, 1.0)) + misfit * self._frames)
+
     def _given(self, scaling: Float64) -> Float64:
         """(C,) the errors if those that scale are as given in (C,)."""
-        weight = 1.0 / (self.inflation + _MISFIT * self._frames)
+        weight = self._worth(_MISFIT)
         free = ~self._scaling
         sigma = self.sigma[free]
         information = weight * self._information[np.ix_(free, free)] * sigma[:, None] * sigma
         score = weight * (self._score - self._information @ scaling)[free] * sigma
         error = scaling.copy()
-        error[free] = sigma * np.linalg.solve(np.eye(len(sigma)) + information, score)
+        begun = min(self._seconds / _BEGIN, 1.0)
+        error[free] = begun * sigma * np.linalg.solve(np.eye(len(sigma)) + information, score)
         return np.asarray(error)
