@@ -74,3 +74,12 @@ def test_nothing_is_learned_before_there_is_a_velocity():
     velocity.compare(step(3.0), 0.1)
     np.testing.assert_array_equal(velocity.covariance(0.1), before)
     assert not velocity.known
+
+
+def test_two_stamps_a_microsecond_apart_give_no_velocity():
+    velocity = ConstantVelocity(Config().motion_prior)
+    step = np.eye(4)
+    step[0, 3] = 0.05
+    velocity.observe(step, 0.1, 100_000_000)
+    velocity.observe(step, 1e-6, 100_001_000)
+    np.testing.assert_allclose(velocity.predict(0.1), step)

@@ -31,8 +31,9 @@ Float64 = npt.NDArray[np.float64]
 _COAST = 5.0
 """Seconds over which a velocity is continued: after a pause or a jump of the clock by an hour the pose stays near. What
 it may have moved meanwhile is the covariance's to say, which grows on."""
-
-
+_FINEST = 1e-3
+"""Metres and radians that no prediction is better than. In a time in which a robot moves less, no velocity is measured:
+two stamps a microsecond apart would make one of thousands of metres a second."""
 _MISS_KEPT = 0.5
 """Share of the squared error of earlier predictions that still counts after another one."""
 
@@ -77,7 +78,7 @@ class ConstantVelocity:
 
     def observe(self, motion: Float64, seconds: float, stamp: int = 0) -> None:
         """Take the velocity of a measured (4, 4) camera motion over so many seconds up to a stamp (nanoseconds)."""
-        if seconds > 0:
+        if seconds > _FINEST / self._config.speed:
             self.compare(motion, seconds)
             self._observed = stamp
             self._velocity = np.concatenate((motion[:3, 3], log_so3(motion[:3, :3]))) / seconds
@@ -119,7 +120,7 @@ class ConstantVelocity:
             angular += float(np.linalg.norm(self._velocity[3:])) * seconds
         missed = np.hypot(self._missed, self._missed_rate * seconds)
         linear, angular = math.hypot(linear, missed[0]), min(math.hypot(angular, missed[1]), math.pi)
-        linear, angular = max(linear, 1e-3), max(angular, 1e-3)
+        linear, angular = max(linear, _FINEST), max(angular, _FINEST)
         return np.diag([linear**2] * 3 + [angular**2] * 3)
 
     def prior(self, seconds: float, stale: float = 0.0) -> MotionPrior:
@@ -129,7 +130,8 @@ class ConstantVelocity:
     def unknown(self, seconds: float) -> MotionPrior:
         """The same without trust in the last velocity: anything at the speeds that a robot has."""
         c = self._config
-        linear, angular = max(c.speed * seconds, 1e-3), max(min(c.angular_speed * seconds, math.pi), 1e-3)
+        linear, angular = c.speed * seconds, min(c.angular_speed * seconds, math.pi)
+        linear, angular = max(linear, _FINEST), max(angular, _FINEST)
         return MotionPrior(self.predict(seconds), np.diag([linear**-2] * 3 + [angular**-2] * 3))
 
 
