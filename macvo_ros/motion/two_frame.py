@@ -181,8 +181,9 @@ def two_frame_motion(
         from_prior = np.asarray(np.linalg.solve(solution.information, prior.information), dtype=np.float64)
         covariance += from_prior @ np.linalg.solve(prior.information, from_prior.T)
     evidence = None
-    if assumed.error is not None and metric:
-        evidence, learned = calibration_evidence(assumed.model, measured, pairs, solution, assumed.error)
+    if assumed.error is not None:
+        told, learned = calibration_evidence(assumed.model, measured, pairs, solution, assumed.error)
+        evidence = told if metric else None
         scale = np.concatenate((solution.motion[:3, 3], np.zeros(3)))[:, None]
         calibration = np.hstack((calibration, learned, scale))
     solved = time.perf_counter()
