@@ -190,8 +190,13 @@ class CalibrationPriorConfig:
     focal: float = setting(0.003, "Of both focal lengths, as a share.", low=1e-7, high=0.2)
     focal_right: float = setting(0.001, "Of the right focal length against the left, as a share.", low=1e-7, high=0.2)
     k1: float = setting(0.005, "Of the radial distortion k1.", low=1e-7, high=1.0)
-    centre: float = setting(1.0, "Of the principal point, pixels.", low=1e-6, high=100.0)
-    field: float = setting(0.4, "Of what else bends the image, pixels at its left and right edge.", low=1e-6, high=20.0)
+    centre: float = setting(1.0, "Of the principal point, pixels of an image 1000 pixels wide.", low=1e-6, high=100.0)
+    field: float = setting(
+        0.4,
+        "Of what else bends an image 1000 pixels wide, pixels at its left and right edge.",
+        low=1e-6,
+        high=20.0,
+    )
     baseline: float = setting(0.002, "Of the baseline, as a share: no image shows it.", low=0.0, high=0.2)
 
 

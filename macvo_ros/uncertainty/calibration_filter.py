@@ -48,7 +48,7 @@ _INFLATION = 20.0
 """Of the scatter of scores before any is seen: what errors that fade over 20 frames make of a block."""
 _BLOCKS_BEFORE = 4.0
 """Blocks that this is worth against measured ones."""
-_FEW = 50.0
+FEW = 50.0
 """Frames that are worth nothing yet: points are seen in many of them, and are mismatched in all alike."""
 _BEGIN = 10.0
 """Seconds of evidence over which corrections set in."""
@@ -80,13 +80,12 @@ class Evidence:
 class CalibrationEstimate:
     """error: (C,) of the calibration, to be corrected; covariance: (C, C) of what remains of it then.
 
-    apparent, apparent_sigma: (C,) what the evidence says, whether it is significant or not.
+    apparent: (C,) what the evidence says, whether it is significant or not.
     """
 
     error: Float64
     covariance: Float64
     apparent: Float64
-    apparent_sigma: Float64
 
     @property
     def sigma(self) -> Float64:
@@ -97,13 +96,14 @@ class CalibrationEstimate:
 class CalibrationFilter:
     """Adds up evidence about constants. Pure numpy, no randomness: the same frames give the same estimate."""
 
-    def __init__(self, sigma: Float64, scaling: tuple[int, ...], memory: float = MEMORY) -> None:
+    def __init__(self, sigma: Float64, scaling: tuple[int, ...], memory: float = MEMORY, few: float = FEW) -> None:
         """sigma: (C,) of the prior, whose mean is 0: the calibration is as it was told.
 
-        scaling: those that change the scale of motions; memory: seconds after which evidence counts 1/e.
+        scaling: those that change the scale of motions; memory: seconds after which evidence counts 1/e; few: frames
+        that are worth nothing yet.
         """
         self.sigma = np.array(sigma)
-        self._memory = memory
+        self._memory, self._few = memory, few
         self._scaling = np.isin(np.arange(len(sigma)), scaling)
         size = len(sigma)
         self._information, self._score, self._frames = np.zeros((size, size)), np.zeros(size), 0.0
@@ -123,6 +123,11 @@ class CalibrationFilter:
         if self._estimate is None:
             self._estimate = self._solve()
         return self._estimate
+
+    def comparable(self) -> tuple[Float64, Float64]:
+        """(C,) what the evidence says, and its sigma to compare it with another's: biases of matching are in both."""
+        mean, covariance = self._posterior(_MISFIT)
+        return mean, np.asarray(np.sqrt(np.diagonal(covariance)))
 
     def widened(self, sigma: Float64) -> CalibrationFilter:
         """A filter with another prior and the long memory, which has seen what this one still remembers."""
@@ -167,7 +172,7 @@ class CalibrationFilter:
         share = np.clip((np.abs(apparent) / sigma - low) / (high - low), 0.0, 1.0)
         corrected = np.where(self._scaling, share * apparent, 0.0)
         left = np.where(self._scaling, apparent, 0.0) - corrected
-        return CalibrationEstimate(self._given(corrected), covariance + np.outer(left, left), apparent, sigma)
+        return CalibrationEstimate(self._given(corrected), covariance + np.outer(left, left), apparent)
 
     def _posterior(self, misfit: float) -> tuple[Float64, Float64]:
         """Mean (C,) and covariance (C, C) if constant errors of matching leave that much."""
@@ -180,7 +185,7 @@ class CalibrationFilter:
 
     def _worth(self, misfit: float) -> float:
         """By which formal information is multiplied, if constant errors of matching leave that much."""
-        return 1.0 / (self.inflation * (1.0 + _FEW / max(self._frames, 1.0)) + misfit * self._frames)
+        return 1.0 / (self.inflation * (1.0 + self._few / max(self._frames, 1.0)) + misfit * self._frames)
 
     def _given(self, scaling: Float64) -> Float64:
         """(C,) the errors if those that scale are as given in (C,)."""

@@ -66,10 +66,11 @@ class CalibrationModel:
 
     def prior_sigma(self, prior: CalibrationPriorConfig) -> Float64:
         """(SIZE,) what each number may be, one sigma."""
-        sigma = np.full(SIZE, prior.field)
+        size = self.camera.width / 1000.0
+        sigma = np.full(SIZE, prior.field * size)
         sigma[[PITCH, YAW, ROLL]] = np.radians([prior.pitch, prior.yaw, prior.roll])
         sigma[[FOCAL, FOCAL_RIGHT, K1]] = prior.focal, prior.focal_right, prior.k1
-        sigma[[CENTRE_U, CENTRE_V]] = prior.centre
+        sigma[[CENTRE_U, CENTRE_V]] = prior.centre * size
         return sigma
 
     def corrected(self, points: Keypoints, error: Float64) -> Keypoints:

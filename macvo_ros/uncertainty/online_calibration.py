@@ -37,9 +37,9 @@ Float64 = npt.NDArray[np.float64]
 
 _log = logging.getLogger(__name__)
 _ROTATIONS = [PITCH, YAW, ROLL]
-LEAST_FLOW = 0.01
-"""Of the image's width: a frame that moved less (its median flow) shows less of a field of 0.4 pixels than the
-hundredth of a pixel that matching is biased by."""
+LEAST_FLOW = 0.004
+"""Of the image's width: a frame that moved less (its median flow) shows less of a field of 0.4 pixels than half a
+hundredth of a pixel, which matching is biased by."""
 _RECENT = 1.0
 """Seconds that the watching filter remembers."""
 _LOOK = 0.4
@@ -80,7 +80,7 @@ class OnlineCalibration:
     def _watch(self) -> None:
         wide = self.prior.copy()
         wide[_ROTATIONS] = np.maximum(_KNOCK, wide[_ROTATIONS])
-        self._recent = CalibrationFilter(wide, SCALING, _RECENT)
+        self._recent = CalibrationFilter(wide, SCALING, _RECENT, few=0.0)
         self._since_look, self._contradictions = 0.0, 0
 
     @property
@@ -142,7 +142,6 @@ class OnlineCalibration:
         return True
 
     def _is_contradicted(self) -> bool:
-        recent, known = self._recent.estimate, self._filter.estimate
-        difference = (recent.apparent - known.apparent)[_ROTATIONS]
-        sigma = np.hypot(recent.apparent_sigma, known.apparent_sigma)[_ROTATIONS]
-        return bool((np.abs(difference) > _CONTRADICTION * sigma).any())
+        (recent, recent_sigma), (known, known_sigma) = self._recent.comparable(), self._filter.comparable()
+        sigma = np.hypot(recent_sigma, known_sigma)
+        return bool((np.abs(recent - known) > _CONTRADICTION * sigma)[_ROTATIONS].any())
