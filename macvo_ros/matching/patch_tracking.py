@@ -43,7 +43,7 @@ class Patches:
     """N patches of S samples as they were seen first.
 
     offset: (N, 2) from the sample in the middle, a whole pixel, to the point, pixels. template: (N, S); basis:
-    (N, A + 2, S) what a shift along A axes, gain and offset of brightness change; project: (N, A + 2, S) back from that;
+    (N, A + 2, S) what a shift along A axes, gain and offset of brightness change; project: (N, A + 2, S) the reverse;
     spread: (N, A) variance of a shift per variance of a sample. radius, stride: (N,) of the samples, pixels.
     """
 

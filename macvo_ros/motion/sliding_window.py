@@ -80,12 +80,13 @@ class SlidingWindow:
     def __len__(self) -> int:
         return len(self.state.rotation)
 
-    def drop_temporary(self) -> None:
-        """Leave out every frame that is no keyframe but the newest."""
+    def drop_temporary(self) -> Bool:
+        """Leave out every frame that is no keyframe but the newest; returns which of all stay."""
         keep = self.keyframe.copy()
         keep[-1] = True
         if not keep.all():
             self._keep_frames(keep)
+        return np.asarray(keep)
 
     def promote(self, new: NewPoints, crowding: Float64) -> None:
         """Make the newest frame a keyframe, the first view of `new`; crowding: (P,) of all points after that."""
@@ -132,7 +133,7 @@ class SlidingWindow:
         self.alive = self.alive & sightings.found
 
     def solve(self, config: PoseConfig) -> WindowSolution:
-        """Find poses and points anew; points that prove wrong are expelled."""
+        """Find poses and points anew; which points proved wrong is for the caller to look at, and to `expel`."""
         solution = solve_window(self.camera, self.points, self.state, self.prior, config)
         self.state = solution.state
         return solution

@@ -47,8 +47,9 @@ from macvo_ros.settings.config import PoseConfig
 
 Float64 = npt.NDArray[np.float64]
 
-_NEAR, _SOLVED = 10.0, 0.1
-"""Gain of a step, squared sigmas, after which minimising ends: before outliers are rejected, and after."""
+_NEAR, _SOLVED = np.inf, 1.0
+"""Gain of a step, squared sigmas, after which minimising ends: before outliers are rejected (the start is near: one
+step), and after. Convergence is quadratic: the next step would gain far less."""
 _MEDIAN_CHI2_3 = 2.366
 """Median of a chi-square variable with three degrees of freedom."""
 
