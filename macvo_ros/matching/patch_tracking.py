@@ -27,7 +27,17 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.matching.patch_refinement import _CONVERGED, _READ_NOISE, _RIDGE, _likeness, _patch, _read, _template
+from macvo_ros.matching.patch_refinement import (
+    _CONVERGED,
+    _NOISE,
+    _READ_NOISE,
+    _RIDGE,
+    _SLOPE,
+    _likeness,
+    _patch,
+    _read,
+    _template,
+)
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -43,8 +53,8 @@ class Patches:
     """N patches of S samples as they were seen first.
 
     offset: (N, 2) from the sample in the middle, a whole pixel, to the point, pixels. template: (N, S); basis:
-    (N, A + 2, S) what a shift along A axes, gain and offset of brightness change; project: (N, A + 2, S) the reverse;
-    spread: (N, A) variance of a shift per variance of a sample. radius, stride: (N,) of the samples, pixels.
+    (N, 3 A + 2, S) what a shift along A axes, the warp's slopes, gain and offset of brightness change; project: the
+    reverse; spread: (N, A) variance of a shift per variance of a sample. radius, stride: (N,) of the samples, pixels.
     """
 
     offset: Float32
@@ -88,19 +98,23 @@ def cut_patches(image: Float32, pixel: Float64, radius: int, stride: int, axes: 
     axes: 2; 1 for patches that will be looked for along their row only.
     """
     radius = min(radius, (min(image.shape) - 3) // 2 // stride * stride)
-    _, window = _patch(radius, stride)
+    offsets, window = _patch(radius, stride)
     margin = radius + 1
     whole = np.clip(np.rint(pixel).astype(np.int64), margin, np.array(image.shape[::-1]) - 1 - margin)
     template, gradients = _template(image, whole, radius, stride)
-    basis = np.empty((len(pixel), axes + 2, template.shape[1]), np.float32)
+    lever, moving = (offsets / radius).T, 3 * axes
+    basis = np.empty((len(pixel), moving + 2, template.shape[1]), np.float32)
     basis[:, :axes] = gradients[:, :axes]
-    basis[:, axes] = template - (template @ window)[:, None]
-    basis[:, axes + 1] = 1.0
+    for axis in range(axes):
+        np.multiply(gradients[:, axis, None], lever, out=basis[:, axes + 2 * axis : axes + 2 * axis + 2])
+    basis[:, moving] = template - (template @ window)[:, None]
+    basis[:, moving + 1] = 1.0
     weighted = basis * window
     normal = weighted @ basis.transpose(0, 2, 1)
-    ridge = np.array([_RIDGE / template.shape[1]] * axes + [1e-3, 0.0], np.float32)
-    solver = np.linalg.inv(normal.astype(np.float64) + np.diag(ridge)).astype(np.float32)
     samples = float(window.sum() ** 2 / (window**2).sum())
+    steady = _NOISE**2 / samples / (_SLOPE * radius) ** 2
+    ridge = np.array([_RIDGE / template.shape[1]] * axes + [steady] * 2 * axes + [1e-3, 0.0], np.float32)
+    solver = np.linalg.inv(normal.astype(np.float64) + np.diag(ridge)).astype(np.float32)
     ones = np.ones(len(pixel), np.int64)
     return Patches(
         offset=(pixel - whole).astype(np.float32),
@@ -122,24 +136,27 @@ def find_patches(patches: Patches, image: Float32, expected: Float64, warp: Floa
     turn, axes = warp.astype(np.float32), patches.spread.shape[1]
     middle = expected.astype(np.float32) - (turn @ patches.offset[:, :, None])[:, :, 0]
     positions = turn @ offsets.T + middle[:, :, None]  # (N, 2, S)
-    shift = np.zeros((len(patches), 2), np.float32)
+    lever = (offsets / patches.radius[0]).T.astype(np.float32)
+    shift, bent = np.zeros((len(patches), axes), np.float32), np.zeros((len(patches), axes, 2), np.float32)
     error, solution = np.zeros_like(patches.template), np.zeros(patches.basis.shape[:2], np.float32)
     active = np.arange(len(patches))
     for _ in range(_ITERATIONS):
-        moved = positions[active] + shift[active, :, None]
+        moved = positions[active] + turn[active, :, :axes] @ (shift[active, :, None] + bent[active] @ lever)
         error[active] = _read(image, moved[:, 0], moved[:, 1]) - patches.template[active]
         solution[active] = (patches.project[active] @ error[active][..., None])[..., 0]
-        step = np.clip(solution[active, :axes], -0.7, 0.7)
-        shift[active] -= (turn[active, :, :axes] @ step[:, :, None])[:, :, 0]
-        active = active[np.abs(step).max(axis=1) >= _CONVERGED]
+        step = np.clip(solution[active, : 3 * axes], -0.7, 0.7)
+        shift[active] -= step[:, :axes]
+        bent[active] -= step[:, axes:].reshape(-1, axes, 2)
+        active = active[np.abs(step[:, :axes]).max(axis=1) >= _CONVERGED]
         if not len(active):
             break
     residual = error - (solution[:, None, :] @ patches.basis)[:, 0]
     noise2 = (residual**2) @ window + np.float32(_READ_NOISE**2)
     here = (turn[:, :axes, :axes] ** 2 @ patches.spread[:, :, None])[:, :, 0]
+    at_point = shift + (bent @ patches.offset[:, :, None])[:, :, 0] / np.float32(patches.radius[0])
     found = np.isfinite(shift).all(axis=1) & (np.abs(shift).max(axis=1) <= _MAX_SHIFT)
     return FoundPatches(
-        pixel=expected + np.where(found[:, None], shift, 0.0),
+        pixel=expected + np.where(found[:, None], (turn[:, :, :axes] @ at_point[:, :, None])[:, :, 0], 0.0),
         patch_var=(noise2[:, None] * here).astype(np.float64),
         found=found,
         likeness=_likeness(patches.template, error + patches.template, window),

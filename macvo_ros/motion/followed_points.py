@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
-from macvo_ros.images.frame import Image
+from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
 from macvo_ros.matching.patch_refinement import _plane
 from macvo_ros.matching.patch_tracking import Patches, cut_patches, find_patches
@@ -83,16 +83,17 @@ class SmoothPair:
     right: Float32
 
     @staticmethod
-    def of(left: Image, right: Image) -> SmoothPair:
-        """Of the two images of a frame."""
-        return SmoothPair(_smooth(left), _smooth(right))
+    def of(frame: StereoFrame) -> SmoothPair:
+        """Of a frame as the camera took it."""
+        return SmoothPair(*(_smooth(grey) for grey in frame.full.grey))
 
 
 def first_views(image: Float32, match: Match, points: PointMatches) -> PointPatches:
     """The patches of points of a frame, whose smoothed left image and dense match are given."""
     radius = int(np.clip(2 * round(image.shape[1] / 107), *_RADII))
-    disparity = match.disparity.numpy()[..., None]
-    slope = _plane(disparity, np.rint(points.pixel).astype(np.int64))[1][:, 0]
+    disparity = match.disparity.numpy(force=True)[..., None]
+    reduction = np.array(image.shape[::-1]) / np.array(disparity.shape[1::-1])
+    slope = _plane(disparity, np.rint(points.pixel).astype(np.int64), reduction)[1][:, 0]
     variance = np.vstack((points.flow_var.T, points.matched_disparity_var))
     return PointPatches(cut_patches(image, points.pixel, radius, _STRIDE), slope.astype(np.float64), variance)
 
@@ -182,6 +183,5 @@ def _row_warp(tilt: Float64) -> Float64:
 
 
 def _smooth(image: Image) -> Float32:
-    grey = image if image.ndim == 2 else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
     kernel = cv2.getGaussianKernel(3, 0, cv2.CV_32F)
-    return np.asarray(cv2.sepFilter2D(grey, cv2.CV_32F, kernel, kernel), dtype=np.float32)
+    return np.asarray(cv2.sepFilter2D(image, cv2.CV_32F, kernel, kernel), dtype=np.float32)

@@ -47,9 +47,9 @@ from macvo_ros.settings.config import PoseConfig
 
 Float64 = npt.NDArray[np.float64]
 
-_NEAR, _SOLVED = np.inf, 1.0
-"""Gain of a step, squared sigmas, after which minimising ends: before outliers are rejected (the start is near: one
-step), and after. Convergence is quadratic: the next step would gain far less."""
+_NEAR, _SOLVED = 0.03, 1.0
+"""Gain of a step after which minimising ends: as a share of the cost before outliers are rejected, and in squared
+sigmas after. Convergence is quadratic: the next step would gain far less."""
 _MEDIAN_CHI2_3 = 2.366
 """Median of a chi-square variable with three degrees of freedom."""
 
@@ -90,14 +90,14 @@ def solve_window(
     prior = prior.padded(len(start.rotation))
     seen = Observations.of(points)
     problem = _Problem(camera, points, seen, prior, config, np.ones(len(points)))
-    state, _, first = problem.minimise(start, _NEAR)
+    state, _, first = problem.minimise(start, share=_NEAR)
     squared = residuals(camera, points, state, seen).squared
     # As in the two-frame solver: the median tells the real scale of the residuals, never below what was promised.
     scale = max(1.0, float(np.median(squared)) / _MEDIAN_CHI2_3) if len(seen) else 1.0
     inlier = np.ones(len(points), bool)
     inlier[seen.point[squared > REJECT_CHI2_3 * scale]] = False
     problem = replace(problem, active=inlier.astype(float))
-    state, information, second = problem.minimise(state, _SOLVED)
+    state, information, second = problem.minimise(state)
     found = residuals(camera, points, state, seen)
     agrees = inlier[seen.point]
     squares = found.squared @ agrees + inlier @ _first_view(points, state, found)
@@ -233,10 +233,10 @@ class _Problem:
     config: PoseConfig
     active: Float64
 
-    def minimise(self, state: WindowState, tolerance: float) -> tuple[WindowState, Float64, int]:
+    def minimise(self, state: WindowState, share: float = 0.0) -> tuple[WindowState, Float64, int]:
         """The minimum, the information of the poses before the last step, and the number of steps.
 
-        Ends where a step can gain no more than `tolerance`: the cost is a chi-square, so that is in squared sigmas.
+        share: of the cost, which is enough if a step gains less.
         """
         damping, iterations = 1e-6, 0
         found = residuals(self.camera, self.points, state, self.seen)
@@ -256,7 +256,7 @@ class _Problem:
                 damping = max(damping * 0.1, 1e-9)
             else:
                 damping *= 100.0
-            if 0 <= gain <= tolerance or iterations >= self.config.max_iterations or damping > 1e8:
+            if 0 <= gain <= max(_SOLVED, share * cost) or iterations >= self.config.max_iterations or damping > 1e8:
                 return state, information, iterations
 
     def _cost(self, state: WindowState, found: Residuals) -> float:

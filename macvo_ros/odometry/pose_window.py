@@ -78,12 +78,14 @@ class Step:
 class WindowEstimate:
     """pose, covariance: of the newest left camera in odom. relative: from the previous one *as published* to it.
 
-    corrections: stamp and (4, 4) pose of every earlier frame of the window as it is thought of now.
+    began: the window begins with the frame before. corrections: stamp and (4, 4) pose of every earlier frame of the
+    window as it is thought of now.
     """
 
     pose: Float64
     covariance: Float64
     relative: RelativeMotion
+    began: bool
     corrections: tuple[tuple[int, Float64], ...]
 
 
@@ -101,14 +103,18 @@ class PoseWindow:
         self._window: SlidingWindow | None = None
         self._views: PointPatches | None = None
         self._stamps: list[int] = []
+        self._covariance: Float64 = np.zeros((6, 6))
+        """Of the previous pose as the window knew it when it was published."""
         self._images: tuple[StereoFrame, SmoothPair] | None = None
 
     def step(self, step: Step) -> WindowEstimate | None:
         """Take in a frame; None, and a new beginning, where the window does not agree with the two-frame motion."""
         previous_images, images = self._smooth(step.previous), self._smooth(step.frame)
-        if self._window is None or self._stamps[-1] != step.previous.stamp:
+        began = self._window is None or self._stamps[-1] != step.previous.stamp
+        if self._window is None or began:
+            self._covariance = symmetric_positive(step.covariance)
             self._window = SlidingWindow(
-                step.frame.camera, self._config.window.frames, step.place, symmetric_positive(step.covariance)
+                step.frame.full.camera, self._config.window.frames, step.place, self._covariance
             )
             self._views, self._stamps = None, [step.previous.stamp]
         window = self._window
@@ -126,7 +132,8 @@ class PoseWindow:
         self._expel(window, solution.inlier)
         self._excess.add(max(1.0, solution.chi2))
         self._images = step.frame, images
-        estimate = self._estimate(window, solution, step)
+        estimate = self._estimate(window, solution, step, began)
+        self._covariance = estimate.covariance
         agreeing = int((sightings.found & solution.inlier).sum())
         if agreeing < self._config.pose.min_points or not _agree(estimate.relative, step):
             self.reset()
@@ -148,7 +155,7 @@ class PoseWindow:
 
     def _new_points(self, window: SlidingWindow, step: Step) -> Bool:
         """Which of the two-frame keypoints fill the window up: those that agree, apart from what is followed."""
-        points, camera, count = step.result.points, step.frame.camera, self._config.keypoints.count
+        points, camera, count = step.result.points, step.frame.full.camera, self._config.keypoints.count
         wanted = step.result.solution.inlier.copy()
         if window.alive.any():
             followed = window.points.seen[-1, :2, window.alive]
@@ -170,18 +177,19 @@ class PoseWindow:
         window.promote(
             NewPoints(new.pixel.T, new.disparity, new.disparity_var + step.calibration_var, shared), crowding
         )
-        views = first_views(images.left, step.first_view, new)
-        self._views = views if self._views is None else self._views.joined(views)
+        if len(new.pixel):
+            views = first_views(images.left, step.first_view, new)
+            self._views = views if self._views is None else self._views.joined(views)
         first = window.points.anchor
         gone = window.make_room(self._config.pose)
-        self._views = self._views.subset(first >= gone)
+        self._views = None if self._views is None else self._views.subset(first >= gone)
         self._stamps = self._stamps[gone:]
 
     def _sightings(
         self, window: SlidingWindow, step: Step, new: PointMatches, start: Float64, images: SmoothPair
     ) -> Sightings:
         """All points of the window in the newest frame; those just made were found by the two-frame match."""
-        points, camera = window.points, step.frame.camera
+        points, camera = window.points, step.frame.full.camera
         if self._views is None:
             return Sightings(np.zeros((3, 0)), np.ones((3, 0)), np.zeros(0, bool))
         made = np.arange(len(points)) >= len(points) - len(new.pixel)
@@ -202,32 +210,34 @@ class PoseWindow:
             window.expel(keep)
             self._views = self._views.subset(keep)
 
-    def _estimate(self, window: SlidingWindow, solution: WindowSolution, step: Step) -> WindowEstimate:
+    def _estimate(self, window: SlidingWindow, solution: WindowSolution, step: Step, began: bool) -> WindowEstimate:
         scale = 1.0 / np.sqrt(solution.information.diagonal())
         covariance = scale[:, None] * np.linalg.inv(solution.information * scale[:, None] * scale) * scale
         joint = covariance[-12:, -12:]
         poses = [transform(r, t) for r, t in zip(window.state.rotation, window.state.position, strict=True)]
-        relative = RelativeMotion(inverse(step.place) @ poses[-1], _increment(joint, step, poses[-1]))
+        covariance = _increment(joint, self._covariance, step.place, poses[-1])
+        relative = RelativeMotion(inverse(step.place) @ poses[-1], covariance)
         corrections = tuple(zip(self._stamps[:-1], poses[:-1], strict=True))
-        return WindowEstimate(poses[-1], symmetric_positive(joint[6:, 6:]), relative, corrections)
+        return WindowEstimate(poses[-1], symmetric_positive(joint[6:, 6:]), relative, began, corrections)
 
     def _smooth(self, frame: StereoFrame) -> SmoothPair:
         if self._images is not None and self._images[0] is frame:
             return self._images[1]
-        return SmoothPair.of(frame.left, frame.right)
+        return SmoothPair.of(frame)
 
 
-def _increment(joint: Float64, step: Step, pose: Float64) -> Float64:
+def _increment(joint: Float64, published: Float64, place: Float64, pose: Float64) -> Float64:
     """(6, 6) covariance of the motion from the previous pose as it was published to the newest, axes of the former.
 
-    joint: (12, 12) of both poses as they are known now. By what the previous pose has been corrected since is an error
-    that the published one had beside; corrections do not depend on what remains wrong after them.
+    joint: (12, 12) of both poses as they are known now; published: (6, 6) of the previous as it was then. By what the
+    previous pose has been corrected since is an error that the published one had beside; corrections do not depend on
+    what remains wrong after them.
     """
     lever = np.eye(6)
-    lever[:3, 3:] = -skew(pose[:3, 3] - step.place[:3, 3])
-    back = block_rotation(step.place).T
+    lever[:3, 3:] = -skew(pose[:3, 3] - place[:3, 3])
+    back = block_rotation(place).T
     both = back @ np.hstack((-lever, np.eye(6)))
-    values, vectors = np.linalg.eigh(step.covariance - joint[:6, :6])
+    values, vectors = np.linalg.eigh(published - joint[:6, :6])
     corrected = back @ lever @ (vectors * np.sqrt(np.maximum(values, 0.0)))
     return symmetric_positive(both @ joint @ both.T + corrected @ corrected.T)
 

@@ -55,6 +55,7 @@ from macvo_ros.uncertainty.trajectory import (
     base_jacobian,
     between,
     block_rotation,
+    correlated_excess,
     symmetric_positive,
     to_base,
 )
@@ -311,7 +312,8 @@ class StereoOdometry:
         windowed = None if over_gap and last.status is Status.LOST else self._in_window(frame, now, attempt, result)
         corrections: tuple[tuple[int, Float64], ...] = ()
         if windowed is not None:
-            place = self._placed(place, windowed)
+            excess = correlated_excess(reference.place, in_base, None if windowed.began else reference.place.excess)
+            place = self._placed(place, windowed, excess)
             relative = replace(
                 windowed.relative, covariance=symmetric_positive(windowed.relative.covariance + constant)
             )
@@ -377,12 +379,13 @@ class StereoOdometry:
         attempt.timings["window"] = time.perf_counter() - clock
         return found
 
-    def _placed(self, place: PoseWithCovariance, found: WindowEstimate) -> PoseWithCovariance:
-        """`place` with the window's pose, of the base."""
+    def _placed(self, place: PoseWithCovariance, found: WindowEstimate, excess: Float64) -> PoseWithCovariance:
+        """`place` with the window's pose, of the base; excess: (6, 6) what the window's covariance does not know of."""
         pose = found.pose @ inverse(self.base_from_camera)
         lever = np.eye(6)
         lever[:3, 3:] = -skew(pose[:3, 3] - found.pose[:3, 3])
-        return replace(place, pose=pose, covariance=symmetric_positive(lever @ found.covariance @ lever.T))
+        covariance = symmetric_positive(lever @ found.covariance @ lever.T + excess)
+        return replace(place, pose=pose, covariance=covariance, excess=excess)
 
     def _end_window(self) -> None:
         if self._window is not None:
