@@ -52,15 +52,16 @@ _MAX_SHIFT = 2.0
 class Patches:
     """N patches of S samples as they were seen first.
 
-    offset: (N, 2) from the sample in the middle, a whole pixel, to the point, pixels. template: (N, S); basis:
-    (N, 3 A + 2, S) what a shift along A axes, the warp's slopes, gain and offset of brightness change; project: the
-    reverse; spread: (N, A) variance of a shift per variance of a sample. radius, stride: (N,) of the samples, pixels.
+    offset: (N, 2) from the sample in the middle, a whole pixel, to the point, pixels. template: (N, S).
+    project: (N, 3 A + 2, S) from the difference to another image to a shift along A axes, slopes of the warp, gain and
+    offset of brightness; normal: (N, 3 A + 2, 3 A + 2) how much of the squared difference these explain.
+    spread: (N, A) variance of a shift per variance of a sample. radius, stride: (N,) of the samples, pixels.
     """
 
     offset: Float32
     template: Float32
-    basis: Float32
     project: Float32
+    normal: Float32
     spread: Float32
     radius: npt.NDArray[np.int64]
     stride: npt.NDArray[np.int64]
@@ -119,8 +120,8 @@ def cut_patches(image: Float32, pixel: Float64, radius: int, stride: int, axes: 
     return Patches(
         offset=(pixel - whole).astype(np.float32),
         template=template,
-        basis=basis,
         project=solver @ weighted,
+        normal=normal + 2 * np.diag(ridge),
         spread=np.diagonal(solver, axis1=1, axis2=2)[:, :axes] / np.float32(samples),
         radius=radius * ones,
         stride=stride * ones,
@@ -138,7 +139,7 @@ def find_patches(patches: Patches, image: Float32, expected: Float64, warp: Floa
     positions = turn @ offsets.T + middle[:, :, None]  # (N, 2, S)
     lever = (offsets / patches.radius[0]).T.astype(np.float32)
     shift, bent = np.zeros((len(patches), axes), np.float32), np.zeros((len(patches), axes, 2), np.float32)
-    error, solution = np.zeros_like(patches.template), np.zeros(patches.basis.shape[:2], np.float32)
+    error, solution = np.zeros_like(patches.template), np.zeros(patches.normal.shape[:2], np.float32)
     active = np.arange(len(patches))
     for _ in range(_ITERATIONS):
         moved = positions[active] + turn[active, :, :axes] @ (shift[active, :, None] + bent[active] @ lever)
@@ -150,8 +151,9 @@ def find_patches(patches: Patches, image: Float32, expected: Float64, warp: Floa
         active = active[np.abs(step[:, :axes]).max(axis=1) >= _CONVERGED]
         if not len(active):
             break
-    residual = error - (solution[:, None, :] @ patches.basis)[:, 0]
-    noise2 = (residual**2) @ window + np.float32(_READ_NOISE**2)
+    # |e - B s|^2 with s = (N + ridge)^-1 B' e
+    explained = ((solution[:, None] @ patches.normal)[:, 0] * solution).sum(axis=1)
+    noise2 = np.maximum((error**2) @ window - explained, 0) + np.float32(_READ_NOISE**2)
     here = (turn[:, :axes, :axes] ** 2 @ patches.spread[:, :, None])[:, :, 0]
     at_point = shift + (bent @ patches.offset[:, :, None])[:, :, 0] / np.float32(patches.radius[0])
     found = np.isfinite(shift).all(axis=1) & (np.abs(shift).max(axis=1) <= _MAX_SHIFT)

@@ -37,7 +37,7 @@ from macvo_ros.motion.two_frame import TwoFrameResult
 from macvo_ros.motion.window_solver import WindowSolution
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_error import LENGTH, RunningMean
-from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
+from macvo_ros.uncertainty.error_correlation import ErrorCorrelation, distances
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 from macvo_ros.uncertainty.trajectory import block_rotation, symmetric_positive
 
@@ -158,8 +158,7 @@ class PoseWindow:
         points, camera, count = step.result.points, step.frame.full.camera, self._config.keypoints.count
         wanted = step.result.solution.inlier.copy()
         if window.alive.any():
-            followed = window.points.seen[-1, :2, window.alive]
-            apart = np.linalg.norm(points.pixel[:, None] - followed[None], axis=2).min(axis=1)
+            apart = distances(points.pixel, window.points.seen[-1, :2, window.alive]).min(axis=1)
             wanted &= apart > _APART * (camera.width * camera.height / count) ** 0.5
         wanted[np.flatnonzero(wanted)[max(count - int(window.alive.sum()), 0) :]] = False
         return np.asarray(wanted)
@@ -182,7 +181,8 @@ class PoseWindow:
             self._views = views if self._views is None else self._views.joined(views)
         first = window.points.anchor
         gone = window.make_room(self._config.pose)
-        self._views = None if self._views is None else self._views.subset(first >= gone)
+        if gone and self._views is not None:
+            self._views = self._views.subset(first >= gone)
         self._stamps = self._stamps[gone:]
 
     def _sightings(
