@@ -309,13 +309,18 @@ class StereoOdometry:
         # After lost frames the motion is that over the gap, which was measured; else since the frame before.
         over_gap = last.status is Status.LOST or last.frame is reference.frame
         relative = whole if over_gap else between(last.motion, whole)
-        windowed = None if over_gap and last.status is Status.LOST else self._in_window(frame, now, attempt, result)
+        windowed = None if last.status is Status.LOST else self._in_window(frame, now, attempt, result)
         corrections: tuple[tuple[int, Float64], ...] = ()
         if windowed is not None:
             excess = correlated_excess(reference.place, in_base, None if windowed.began else reference.place.excess)
             place = self._placed(place, windowed, excess)
             relative = replace(
                 windowed.relative, covariance=symmetric_positive(windowed.relative.covariance + constant)
+            )
+            step = replace(
+                cameras.step(last.frame.stamp, to_base(windowed.relative, self.base_from_camera)),
+                measured=True,
+                calibration=step.calibration if last.frame is reference.frame else None,
             )
             back = inverse(self.base_from_camera)
             corrections = tuple((stamp, pose @ back) for stamp, pose in windowed.corrections)
