@@ -17,16 +17,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from simulated_matches import motion_error
 from simulated_tracks import CAMERA, known_start, pose_error, simulate_path, simulate_points, start_near
 
-from macvo_ros.geometry.se3 import exp_so3, transform
+from macvo_ros.geometry.se3 import exp_so3, inverse, transform
 from macvo_ros.motion.sliding_window import NewPoints, Sightings, SlidingWindow
 from macvo_ros.motion.window_points import WindowPoints, WindowState
 from macvo_ros.motion.window_solver import linearise, solve_window
+from macvo_ros.odometry.pose_window import increment_covariance
 from macvo_ros.settings.config import PoseConfig
 
 
@@ -113,11 +115,20 @@ def test_what_moves_by_itself_is_expelled():
     assert error @ np.linalg.solve(np.linalg.inv(solution.information)[-6:, -6:], error) < 30.0
 
 
-def slide(
-    points: WindowPoints, rotation: np.ndarray, position: np.ndarray, limit: int
-) -> tuple[WindowState, np.ndarray]:
-    """All frames through a window of `limit`, every one a keyframe; the state at the end, and the newest's 6x6."""
-    window = SlidingWindow(CAMERA, limit, transform(rotation[0], position[0]), 1e-12 * np.eye(6))
+@dataclass
+class Slid:
+    """What a window left: its state, the newest poses as they were published, and 12x12 of each with the one before."""
+
+    state: WindowState
+    published: list[np.ndarray]
+    joint: list[np.ndarray]
+
+
+def slide(points: WindowPoints, rotation: np.ndarray, position: np.ndarray, limit: int) -> Slid:
+    """All frames through a window of `limit`, every one a keyframe."""
+    first_pose = transform(rotation[0], position[0])
+    window = SlidingWindow(CAMERA, limit, first_pose, 1e-12 * np.eye(6))
+    published, joint = [first_pose], [1e-12 * np.eye(12)]
     config, inside = PoseConfig(), np.zeros(0, np.int64)  # which points of all are in the window
     for k in range(1, len(rotation)):
         new = np.flatnonzero(points.anchor == k - 1)
@@ -131,13 +142,18 @@ def slide(
         first = int(points.anchor[inside[0]])
         gone = window.make_room(config)
         inside = inside[points.anchor[inside] >= first + gone]
-        inverse = points.inverse_sigma[k][:, inside]
-        variance = 1.0 / np.where(inverse > 0, inverse, 1.0) ** 2
-        window.add(transform(rotation[k], position[k]), Sightings(points.seen[k][:, inside], variance, inverse[0] > 0))
+        inverse_sigma = points.inverse_sigma[k][:, inside]
+        variance = 1.0 / np.where(inverse_sigma > 0, inverse_sigma, 1.0) ** 2
+        window.add(
+            transform(rotation[k], position[k]),
+            Sightings(points.seen[k][:, inside], variance, inverse_sigma[0] > 0),
+        )
         solution = window.solve(config)
         inside = inside[solution.inlier]
         window.expel(solution.inlier)
-    return window.state, np.linalg.inv(solution.information)[-6:, -6:]
+        published.append(transform(window.state.rotation[-1], window.state.position[-1]))
+        joint.append(np.linalg.inv(solution.information)[-12:, -12:])
+    return Slid(window.state, published, joint)
 
 
 def test_marginalised_frames_are_not_forgotten():
@@ -147,14 +163,32 @@ def test_marginalised_frames_are_not_forgotten():
     for run in range(120):
         rotation, position = simulate_path(rng, 10)
         points = simulate_points(rng, rotation, position, np.repeat(np.arange(9), 20), 0.4)
-        state, covariance = slide(points, rotation, position, 4)
-        error = pose_error(rotation, position, state, -1)
+        slid = slide(points, rotation, position, 4)
+        covariance = slid.joint[-1][6:, 6:]
+        error = pose_error(rotation, position, slid.state, -1)
         nees.append(error @ np.linalg.solve(covariance, error))
         if run < 10:
-            whole, tighter = slide(points, rotation, position, 100)
-            apart.append((state.position[-1] - whole.position[-1]) / np.sqrt(covariance.diagonal()[:3]))
-            ratio.append(np.sqrt(covariance.diagonal() / tighter.diagonal()))
+            whole = slide(points, rotation, position, 100)
+            apart.append((slid.state.position[-1] - whole.state.position[-1]) / np.sqrt(covariance.diagonal()[:3]))
+            ratio.append(np.sqrt(covariance.diagonal() / whole.joint[-1].diagonal()[6:]))
     assert 5.0 <= np.mean(nees) <= 7.0
     assert np.sqrt(np.mean(np.square(apart))) < 1.0  # points end with the frame they were first seen in
     assert np.min(ratio) > 0.95
     assert np.max(ratio) < 2.5
+
+
+def test_steps_between_published_poses_have_the_covariance_that_is_said():
+    """NEES of the motion from one published pose to the next, which holds the earlier one's correction: 6 +- 0.4."""
+    rng = np.random.default_rng(26)
+    nees = []
+    for _ in range(120):
+        rotation, position = simulate_path(rng, 10)
+        points = simulate_points(rng, rotation, position, np.repeat(np.arange(9), 20), 0.4)
+        slid = slide(points, rotation, position, 4)
+        for k in range(1, 10):
+            before, now = slid.published[k - 1 : k + 1]
+            covariance = increment_covariance(slid.joint[k], slid.joint[k - 1][6:, 6:], before, now)
+            true = inverse(transform(rotation[k - 1], position[k - 1])) @ transform(rotation[k], position[k])
+            error = motion_error(true, inverse(before) @ now)
+            nees.append(error @ np.linalg.solve(covariance, error))
+    assert abs(np.mean(nees) - 6.0) <= 0.4
