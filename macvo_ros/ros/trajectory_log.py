@@ -67,16 +67,19 @@ class TrajectoryLog:
         stamps = np.array([row[0] for row in rows], dtype=np.int64)
         poses = np.array([row[1] for row in rows]).reshape(-1, 4, 4)
         covariance = np.array([row[2] for row in rows]).reshape(-1, 6, 6)
-        beside = target.with_name(f"{target.stem}_covariance{target.suffix}")
+        beside, smooth = (
+            target.with_name(f"{target.stem}_{kind}{target.suffix}") for kind in ("covariance", "smoothed")
+        )
         try:
             write_tum(target, stamps, poses)
             write_tum(beside, stamps, poses, covariance)
             if corrected:
                 smoothed = np.array([corrected.get(stamp, pose) for stamp, pose, _ in rows])
-                write_tum(target.with_name(f"{target.stem}_smoothed{target.suffix}"), stamps, smoothed)
+                write_tum(smooth, stamps, smoothed)
         except OSError as error:
             raise MacvoError(
                 f"cannot write {target}: {error.strerror or error}; choose a writable folder with room"
             ) from error
+        also = f" and, corrected by later frames, to {smooth}" if corrected else ""
         older = f"; {forgotten} older ones were forgotten (parameter trajectory_poses)" if forgotten else ""
-        return len(rows), f"wrote {len(rows)} poses to {target} and, with covariance, to {beside}{older}"
+        return len(rows), f"wrote {len(rows)} poses to {target} and, with covariance, to {beside}{also}{older}"
