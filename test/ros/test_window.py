@@ -35,7 +35,7 @@ def test_corrections_show_in_path_and_file_only(frames, start_node, make_peer, t
 
     from macvo_ros.srv import SaveTrajectory
 
-    process = start_node("windowed", camera_at_base=True, watchdog=0.5, window__frames=4)
+    process = start_node("windowed", camera_at_base=True, watchdog=0.5, map_period=0.0, window__frames=4)
     peer = make_peer("windowed")
     node = SupervisedNode(process, peer, frames[0].camera)
     paths = peer.listen(Path, f"{process.name}/path")
