@@ -302,18 +302,23 @@ class StereoOdometry:
         constants = cameras.constants.matrix
         constant = result.calibration @ constants @ result.calibration.T
         covariance = place.total(constants)
-        if self._learn(attempt, result, cameras, frame, _seconds(reference.frame, frame)):
+        knocked = self._learn(attempt, result, cameras, frame, _seconds(reference.frame, frame))
+        if knocked:
+            self._end_window()
             # From here on the calibration is another: what the pose owes to the old one becomes random error.
             place = PoseWithCovariance(place.pose, covariance, correlated=place.correlated)
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
         # After lost frames the motion is that over the gap, which was measured; else since the frame before.
         over_gap = last.status is Status.LOST or last.frame is reference.frame
         relative = whole if over_gap else between(last.motion, whole)
-        windowed = None if last.status is Status.LOST else self._in_window(frame, now, attempt, result)
+        windowed = None
+        if not knocked and last.status is not Status.LOST:
+            windowed = self._in_window(frame, now, attempt, result, constant)
         corrections: tuple[tuple[int, Float64], ...] = ()
         if windowed is not None:
             excess = correlated_excess(reference.place, in_base, None if windowed.began else reference.place.excess)
             place = self._placed(place, windowed, excess)
+            covariance = place.total(constants)
             relative = replace(
                 windowed.relative, covariance=symmetric_positive(windowed.relative.covariance + constant)
             )
@@ -354,9 +359,12 @@ class StereoOdometry:
         )
 
     def _in_window(
-        self, frame: StereoFrame, now: _Track, attempt: Attempt, result: TwoFrameResult
+        self, frame: StereoFrame, now: _Track, attempt: Attempt, result: TwoFrameResult, constant: Float64
     ) -> WindowEstimate | None:
-        """Where the window says that a frame is; None without one, or where the frame is doubted: then it ends."""
+        """Where the window says that a frame is; None without one, or where the frame is doubted: then it ends.
+
+        constant: (6, 6) what the calibration adds to the motion's covariance.
+        """
         if self._window is None:
             return None
         if attempt.status is not Status.TRACKING:
@@ -378,7 +386,7 @@ class StereoOdometry:
                 result=result,
                 first_view=now.reference.match if at_reference else None,
                 calibration_var=now.cameras.rectification.calibration_variance,
-                constant=result.calibration @ now.cameras.constants @ result.calibration.T,
+                constant=constant,
             )
         )
         attempt.timings["window"] = time.perf_counter() - clock
