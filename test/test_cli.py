@@ -155,7 +155,7 @@ def test_without_truth_what_needs_none_is_said(
     assert json.loads((tmp_path / "out" / "result.json").read_text())["frames"] == 20
 
 
-def test_ablation_runs_the_six_variants(
+def test_ablation_runs_the_six_variants_and_the_windows(
     fakes: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["eval", "data", "--ablation", "--json", str(tmp_path / "a.json")]) == 0
@@ -167,8 +167,10 @@ def test_ablation_runs_the_six_variants(
         ("uncertainty", "scale_agnostic"),
         ("uncertainty", "full"),
     }
-    assert len(fakes.configs) == 6
-    assert len(json.loads((tmp_path / "a.json").read_text())["ablation"]) == 6
+    assert [c.window.frames for c in fakes.configs[-3:]] == [4, 8, 16]  # two are ours
+    assert len(fakes.configs) == 9
+    rows = json.loads((tmp_path / "a.json").read_text())["ablation"]
+    assert [row["window.frames"] for row in rows] == [2, 2, 2, 2, 2, 2, 4, 8, 16, 2]
     assert "Scale Agnostic" in capsys.readouterr().out
 
 

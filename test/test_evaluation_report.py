@@ -123,14 +123,14 @@ def test_json_has_no_nan(tmp_path: Path) -> None:
 
 
 def test_ablation_variants_differ_from_ours_only_where_they_say() -> None:
-    settings = {(v.selector, v.model) for v in VARIANTS}
-    assert len(settings) == len(VARIANTS) == 6
+    settings = {(v.selector, v.model, v.frames) for v in VARIANTS}
+    assert len(settings) == len(VARIANTS) == 10
     assert OURS.applied(Config()) == Config()
     config = VARIANTS[0].applied(Config(seed=7))
     assert (config.keypoints.selector, config.covariance.model, config.seed) == ("random", "identity", 7)
     evaluation = evaluated()
     text = format_ablation(evaluation.sequence, evaluation.ablation)
-    assert len(text.splitlines()) == 8
+    assert len(text.splitlines()) == 12
     assert "0.0743" in text, "the paper's own figure"
 
 
@@ -168,7 +168,7 @@ def test_figures_of_the_paper() -> None:
     lost = next(row for row in paper_rows("tartanair E00", 1.0) if row.method.startswith("ORB"))
     assert math.isnan(lost.t_rel)
     assert paper_ablation("tartanair E05", 1.0)[1]["DiagCov"].t_rel == 0.012
-    assert set(paper_ablation("anything", 1.0)[1]) == {variant.name for variant in VARIANTS}
+    assert set(paper_ablation("anything", 1.0)[1]) == {variant.name for variant in VARIANTS if not variant.frames}
     assert "paper: DPVO, mono*" in summary(evaluated("euroc MH_01"))
 
 

@@ -36,7 +36,11 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_sequence_options(parser)
     add_config_options(parser)
-    parser.add_argument("--ablation", action="store_true", help="run the paper's ablations too (six runs)")
+    parser.add_argument(
+        "--ablation",
+        action="store_true",
+        help="run the paper's ablations and windows of 2 to 16 frames too (nine runs)",
+    )
     parser.add_argument(
         "--truth-noise", metavar="M,DEG,S",
         help="noise of the truth itself, for the honesty by horizon: one sigma of position (metres) and attitude "

@@ -32,6 +32,7 @@ from macvo_ros.settings.declaration import to_flat
 
 TRAJECTORY = "trajectory.txt"
 TRAJECTORY_COVARIANCE = "trajectory_covariance.txt"
+TRAJECTORY_SMOOTHED = "trajectory_smoothed.txt"
 TRAJECTORY_KITTI = "trajectory_kitti.txt"
 GROUND_TRUTH = "groundtruth.txt"
 RESULT = "result.json"
@@ -54,6 +55,7 @@ def result(
                 "variant": name,
                 "keypoints.selector": settings[name].selector,
                 "covariance.model": settings[name].model,
+                "window.frames": settings[name].frames or config.window.frames,
                 **measured.as_dict(),
             }
             for name, measured in ablation.items()
@@ -65,13 +67,18 @@ def result(
 
 
 def write_trajectories(directory: Path, run: Run, ground_truth: Float64 | None) -> None:
-    """Write the trajectory in TUM and KITTI format and, where it is known, the truth anchored at its first pose."""
+    """Write the trajectory in TUM and KITTI format and, where it is known, the truth anchored at its first pose.
+
+    With a window also the smoothed one: every pose as the last frame that said something about it left it.
+    """
     from macvo_ros.sequences.tum import write_kitti_poses, write_tum
 
     directory.mkdir(parents=True, exist_ok=True)
     write_tum(directory / TRAJECTORY, run.stamps, run.poses)
     write_tum(directory / TRAJECTORY_COVARIANCE, run.stamps, run.poses, run.covariances)
     write_kitti_poses(directory / TRAJECTORY_KITTI, run.poses)
+    if run.smoothed is not None:
+        write_tum(directory / TRAJECTORY_SMOOTHED, run.stamps, run.smoothed)
     if ground_truth is not None:
         write_tum(directory / GROUND_TRUTH, run.stamps, anchored(ground_truth, run.poses[0]))
 

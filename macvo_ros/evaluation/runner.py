@@ -62,6 +62,7 @@ class Run:
     keypoints, inliers: (N,) counts. chi2: (N,), NaN where unknown. depth: (N,) median depth of the keypoints, metres.
     calibration: (N,) what was known of the calibration after each frame, where it is learned.
     steps: (N,) how each pose hangs on an earlier one, where the odometry tells.
+    smoothed: (N, 4, 4) the poses with all later corrections of a window (`Estimate.corrections`); None without any.
     snapshots: the estimates of at most two frames, (index, why it was kept, estimate), for pictures.
     """
 
@@ -82,6 +83,7 @@ class Run:
     snapshots: tuple[tuple[int, str, Estimate], ...]
     steps: tuple[PathStep | None, ...] = ()
     calibration: tuple[LearnedCalibration | None, ...] = ()
+    smoothed: Float64 | None = None
 
     @property
     def fps(self) -> float:
@@ -101,6 +103,7 @@ def run_sequence(sequence: Sequence, odometry: Tracker, *, title: str = "", prog
     steps: list[PathStep | None] = []
     learned: list[LearnedCalibration | None] = []
     snapshots = _Snapshots(middle=count // 2)
+    smoothed, index_of = {}, {int(stamp): index for index, stamp in enumerate(run.stamps)}
     bar = tqdm(
         total=count,
         desc=title or sequence.name,
@@ -115,6 +118,7 @@ def run_sequence(sequence: Sequence, odometry: Tracker, *, title: str = "", prog
         for index, (estimate, seconds) in enumerate(_estimates(frames, odometry)):
             run.seconds[index] = seconds
             _record(run, index, estimate, previous)
+            smoothed.update({index_of[stamp]: pose for stamp, pose in estimate.corrections if stamp in index_of})
             previous = estimate.pose
             if estimate.status not in (Status.TRACKING, Status.INITIALIZING):
                 reasons.append((index, estimate.reason))
@@ -122,7 +126,10 @@ def run_sequence(sequence: Sequence, odometry: Tracker, *, title: str = "", prog
             learned.append(estimate.calibration)
             snapshots.offer(index, estimate)
             bar.update()
-    kept = {"reasons": tuple(reasons), "snapshots": snapshots.kept(), "steps": tuple(steps)}
+    corrected = run.poses.copy() if smoothed else None
+    if corrected is not None:
+        corrected[list(smoothed)] = np.array(list(smoothed.values()))
+    kept = {"reasons": tuple(reasons), "snapshots": snapshots.kept(), "steps": tuple(steps), "smoothed": corrected}
     return Run(**{**vars(run), **kept, "calibration": tuple(learned)})
 
 

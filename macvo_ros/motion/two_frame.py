@@ -53,7 +53,8 @@ class TwoFrameResult:
     calibration: (6, 3 K) its sensitivity to the knots of the calibration's error (`calibration_error.py`); where that
     is learned, followed by those to what is learned (`calibration_model.py`) and to the share the baseline is off by.
     evidence: what the residuals say of the calibration; None where nothing is learned.
-    flow: (N, 2) pixels, of the keypoints.
+    flow: (N, 2) pixels, of the keypoints. points: their refined matches, as measured
+    in the images: without what was learned of the calibration.
     pattern: how much more alike than promised the residuals of neighbours are (`error_correlation.regional_chi2`).
     prior_share: the part of the motion's information, in its weakest direction, that came from the prior (0 to 1).
     """
@@ -64,6 +65,7 @@ class TwoFrameResult:
     landmarks: Landmarks
     sources: ErrorSources
     flow: Float64
+    points: PointMatches
     pattern: float
     prior_share: float
     timings: dict[str, float]
@@ -129,6 +131,7 @@ def two_frame_motion(
         )
     refined = time.perf_counter()
 
+    in_images = points
     measured = Keypoints(points.pixel, points.disparity, points.pixel + points.flow, points.matched_disparity)
     if assumed.error is not None:
         points = _corrected(points, assumed.model.corrected(measured, assumed.error))
@@ -203,6 +206,7 @@ def two_frame_motion(
         landmarks=landmarks,
         sources=sources,
         flow=points.flow,
+        points=in_images,
         pattern=pattern,
         prior_share=float(np.abs(np.linalg.eigvals(from_prior)).max()),
         timings={

@@ -49,6 +49,8 @@ class Estimate:
     calibration: what was learned of the calibration so far; None where nothing is learned or nothing was measured.
     step: how this pose hangs on that of an earlier frame; None where tracking begins.
     match: dense maps of this frame, for whoever wants to see them.
+    corrections: stamp and (4, 4) pose of the base, as they are thought of now, of earlier frames that are still in the
+    window (`window.frames`); what was published of them is not changed by it.
     timings: seconds of each stage: match, select, covariance, pose, total.
     """
 
@@ -67,4 +69,5 @@ class Estimate:
     calibration: LearnedCalibration | None = None
     step: PathStep | None = None
     match: Match | None = None
+    corrections: tuple[tuple[int, Float64], ...] = ()
     timings: dict[str, float] = field(default_factory=dict)

@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.geometry.se3 import inverse, skew
 from macvo_ros.images.blind_frames import find_trouble
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.images.mask import RobotMask
@@ -34,9 +35,10 @@ from macvo_ros.images.work_size import reduced
 from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.matching.masked_matcher import MaskedMatcher
 from macvo_ros.matching.matcher import Match, Matcher, make_matcher
-from macvo_ros.motion.two_frame import TwoFrameResult
+from macvo_ros.motion.two_frame import METRIC, TwoFrameResult
 from macvo_ros.odometry.attempt import Attempt, Expectation, FramePair
 from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.pose_window import PoseWindow, Step, WindowEstimate
 from macvo_ros.odometry.status import Status
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_error import CalibrationConstants
@@ -53,6 +55,7 @@ from macvo_ros.uncertainty.trajectory import (
     base_jacobian,
     between,
     block_rotation,
+    correlated_excess,
     symmetric_positive,
     to_base,
 )
@@ -139,6 +142,9 @@ class StereoOdometry:
         self._velocity = ConstantVelocity(self.config.motion_prior, static=self.config.pose.initial_motion == "static")
         self._start = PoseWithCovariance(np.eye(4), symmetric_positive(np.zeros((6, 6))))
         self._now: _Track | None = None
+        self._window: PoseWindow | None = None
+        if self.config.window.frames > 2 and self.config.covariance.model in METRIC:
+            self._window = PoseWindow(self.config, self.matcher.disparity_correlation)
 
     @property
     def calibration(self) -> OnlineCalibration | None:
@@ -154,6 +160,7 @@ class StereoOdometry:
         """Forget everything and continue from `pose` (4, 4) of the base in odom with `covariance` (6, 6)."""
         self.matcher.reset()
         self._velocity.reset()
+        self._end_window()
         self._now = None
         self._start = PoseWithCovariance(
             np.eye(4) if pose is None else np.array(pose, dtype=np.float64),
@@ -234,6 +241,7 @@ class StereoOdometry:
 
     def _coast(self, frame: StereoFrame, now: _Track, reason: str) -> Estimate:
         """Predict. The whole stretch since the last measurement is one unknown motion: errors do not average out."""
+        self._end_window()
         measured_frame, measured_place = now.reference.measured or (now.reference.frame, now.reference.place)
         step = now.cameras.step(
             measured_frame.stamp, to_base(self._predicted(measured_frame, frame), self.base_from_camera)
@@ -294,19 +302,40 @@ class StereoOdometry:
         constants = cameras.constants.matrix
         constant = result.calibration @ constants @ result.calibration.T
         covariance = place.total(constants)
-        if self._learn(attempt, result, cameras, frame, _seconds(reference.frame, frame)):
+        knocked = self._learn(attempt, result, cameras, frame, _seconds(reference.frame, frame))
+        if knocked:
+            self._end_window()
             # From here on the calibration is another: what the pose owes to the old one becomes random error.
             place = PoseWithCovariance(place.pose, covariance, correlated=place.correlated)
         whole = RelativeMotion(result.relative.motion, symmetric_positive(result.relative.covariance + constant))
         # After lost frames the motion is that over the gap, which was measured; else since the frame before.
         over_gap = last.status is Status.LOST or last.frame is reference.frame
         relative = whole if over_gap else between(last.motion, whole)
+        windowed = None
+        if not knocked and last.status is not Status.LOST:
+            windowed = self._in_window(frame, now, attempt, result, constant)
+        corrections: tuple[tuple[int, Float64], ...] = ()
+        if windowed is not None:
+            excess = correlated_excess(reference.place, in_base, None if windowed.began else reference.place.excess)
+            place = self._placed(place, windowed, excess)
+            covariance = place.total(constants)
+            relative = replace(
+                windowed.relative, covariance=symmetric_positive(windowed.relative.covariance + constant)
+            )
+            step = replace(
+                cameras.step(last.frame.stamp, to_base(windowed.relative, self.base_from_camera)),
+                measured=True,
+                calibration=step.calibration if last.frame is reference.frame else None,
+            )
+            back = inverse(self.base_from_camera)
+            corrections = tuple((stamp, pose @ back) for stamp, pose in windowed.corrections)
         if not attempt.doubted:
             self._velocity.observe(whole.motion, _seconds(reference.frame, frame), frame.stamp)
         following = replace(now, last=_Last(frame, place, whole, attempt.status))
         if _median_flow(result) >= self.config.reference.min_flow:
             arrival = result.sources.current_disparity.in_axes(block_rotation(reference.place.pose) @ jacobian)
-            successor = _Reference(frame, attempt.match, place, arrival, reference.frame.stamp)
+            leading = arrival if windowed is None else None
+            successor = _Reference(frame, attempt.match, place, leading, reference.frame.stamp)
             following = replace(now, reference=successor, last=_at(successor, attempt.status))
         self._now = replace(following, tracked=frame.stamp, fault=attempt.fault)
         return Estimate(
@@ -325,8 +354,55 @@ class StereoOdometry:
             calibration=cameras.calibration.learned,
             step=step,
             match=attempt.match,
+            corrections=corrections,
             timings=attempt.timings,
         )
+
+    def _in_window(
+        self, frame: StereoFrame, now: _Track, attempt: Attempt, result: TwoFrameResult, constant: Float64
+    ) -> WindowEstimate | None:
+        """Where the window says that a frame is; None without one, or where the frame is doubted: then it ends.
+
+        constant: (6, 6) what the calibration adds to the motion's covariance.
+        """
+        if self._window is None:
+            return None
+        if attempt.status is not Status.TRACKING:
+            self._end_window()
+            return None
+        clock = time.perf_counter()
+        last, at_reference = now.last, now.last.frame is now.reference.frame
+        motion = result.relative if at_reference else between(last.motion, result.relative)
+        camera = last.place.pose @ self.base_from_camera
+        lever = np.eye(6)
+        lever[:3, 3:] = -skew(camera[:3, 3] - last.place.pose[:3, 3])
+        found = self._window.step(
+            Step(
+                previous=last.frame,
+                frame=frame,
+                place=camera,
+                covariance=lever @ last.place.covariance @ lever.T,
+                motion=motion,
+                result=result,
+                first_view=now.reference.match if at_reference else None,
+                calibration_var=now.cameras.rectification.calibration_variance,
+                constant=constant,
+            )
+        )
+        attempt.timings["window"] = time.perf_counter() - clock
+        return found
+
+    def _placed(self, place: PoseWithCovariance, found: WindowEstimate, excess: Float64) -> PoseWithCovariance:
+        """`place` with the window's pose, of the base; excess: (6, 6) what the window's covariance does not know of."""
+        pose = found.pose @ inverse(self.base_from_camera)
+        lever = np.eye(6)
+        lever[:3, 3:] = -skew(pose[:3, 3] - found.pose[:3, 3])
+        covariance = symmetric_positive(lever @ found.covariance @ lever.T + excess)
+        return replace(place, pose=pose, covariance=covariance, excess=excess)
+
+    def _end_window(self) -> None:
+        if self._window is not None:
+            self._window.reset()
 
     def _learn(
         self, attempt: Attempt, result: TwoFrameResult, cameras: _Cameras, frame: StereoFrame, seconds: float

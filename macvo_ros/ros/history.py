@@ -75,6 +75,16 @@ class History:
         with self._lock:
             self._poses.append(pose)
 
+    def correct_poses(self, corrections: dict[int, npt.NDArray[np.float64]]) -> None:
+        """Earlier (4, 4) poses by stamp, nanoseconds, as a window of frames thinks of them now."""
+        with self._lock:
+            for pose in reversed(self._poses):
+                if not corrections:
+                    break
+                corrected = corrections.pop(messages.path_pose_stamp(pose), None)
+                if corrected is not None:
+                    messages.correct_path_pose(pose, corrected)
+
     def append_cloud(self, cloud: npt.NDArray[np.void]) -> None:
         """It saw these points, in odom."""
         with self._lock:

@@ -27,6 +27,7 @@ from nav_msgs.msg import Odometry
 from sensor_msgs.msg import Image, PointCloud2, PointField
 from std_msgs.msg import Header
 
+from macvo_ros.geometry.se3 import quaternion
 from macvo_ros.matching.full_size import at_full_size
 from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.odometry.estimate import Estimate
@@ -80,6 +81,18 @@ def path_pose_message(fields: OdometryFields, head: Header) -> PoseStamped:
     message = PoseStamped(header=head)
     fill_pose(message.pose, fields)
     return message
+
+
+def correct_path_pose(message: PoseStamped, pose: Float64) -> None:
+    """Put another (4, 4) pose in place of that of nav_msgs/Path, at the same time."""
+    p, q = message.pose.position, message.pose.orientation
+    p.x, p.y, p.z = map(float, pose[:3, 3])
+    q.x, q.y, q.z, q.w = map(float, quaternion(pose[:3, :3]))
+
+
+def path_pose_stamp(message: PoseStamped) -> int:
+    """Nanoseconds."""
+    return int(message.header.stamp.sec) * 1_000_000_000 + int(message.header.stamp.nanosec)
 
 
 def transform_message(fields: OdometryFields, head: Header, base_frame: str) -> TransformStamped:

@@ -93,6 +93,7 @@ class Outputs:
             self._broadcaster.sendTransform(messages.transform_message(fields, head, self._config.base_frame))
         if self._wanted(self._pose, self._config.publish.pose):
             self._pose.publish(messages.pose_message(fields, head))
+        self._history.correct_poses(dict(estimate.corrections))
         self._history.append_pose(messages.path_pose_message(fields, head))
 
     def publish_status(self, estimate: Estimate, counts: Counts, latency: float, overhead: float) -> None:

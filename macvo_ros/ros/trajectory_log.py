@@ -32,10 +32,11 @@ Float64 = npt.NDArray[np.float64]
 
 
 class TrajectoryLog:
-    """Keeps the newest `limit` poses with their covariances: 412 bytes each."""
+    """Keeps the newest `limit` poses with their covariances: 412 bytes each, 128 more where a window corrected them."""
 
     def __init__(self, limit: int) -> None:
         self._rows: deque[tuple[int, Float64, Float64]] = deque(maxlen=limit)
+        self._corrected: dict[int, Float64] = {}
         self._lock = threading.Lock()
         self._forgotten = 0
 
@@ -44,28 +45,41 @@ class TrajectoryLog:
         if not is_published(estimate.status):
             return
         with self._lock:
-            self._forgotten += int(len(self._rows) == self._rows.maxlen)
+            if len(self._rows) == self._rows.maxlen:
+                self._forgotten += 1
+                self._corrected.pop(self._rows[0][0], None)
             self._rows.append((estimate.frame.stamp, estimate.pose, estimate.covariance))
+            oldest = self._rows[0][0]
+            self._corrected.update({stamp: pose for stamp, pose in estimate.corrections if stamp >= oldest})
 
     def save(self, path: str) -> tuple[int, str]:
-        """Write `path` in TUM format and, beside it, the same with covariance; returns the count and a sentence."""
+        """Write `path` in TUM format and, beside it, the same with covariance; returns the count and a sentence.
+
+        Where a window of frames has corrected earlier poses, the smoothed trajectory is written beside it, too.
+        """
         if not path.strip():
             raise MacvoError("no path given; say where to write, for example path: trajectory.txt")
         target = Path(path).expanduser()
         if target.is_dir():
             raise MacvoError(f"{path} is a folder; give the name of a file in it")
         with self._lock:
-            rows, forgotten = list(self._rows), self._forgotten
+            rows, forgotten, corrected = list(self._rows), self._forgotten, dict(self._corrected)
         stamps = np.array([row[0] for row in rows], dtype=np.int64)
         poses = np.array([row[1] for row in rows]).reshape(-1, 4, 4)
         covariance = np.array([row[2] for row in rows]).reshape(-1, 6, 6)
-        beside = target.with_name(f"{target.stem}_covariance{target.suffix}")
+        beside, smooth = (
+            target.with_name(f"{target.stem}_{kind}{target.suffix}") for kind in ("covariance", "smoothed")
+        )
         try:
             write_tum(target, stamps, poses)
             write_tum(beside, stamps, poses, covariance)
+            if corrected:
+                smoothed = np.array([corrected.get(stamp, pose) for stamp, pose, _ in rows])
+                write_tum(smooth, stamps, smoothed)
         except OSError as error:
             raise MacvoError(
                 f"cannot write {target}: {error.strerror or error}; choose a writable folder with room"
             ) from error
+        also = f" and, corrected by later frames, to {smooth}" if corrected else ""
         older = f"; {forgotten} older ones were forgotten (parameter trajectory_poses)" if forgotten else ""
-        return len(rows), f"wrote {len(rows)} poses to {target} and, with covariance, to {beside}{older}"
+        return len(rows), f"wrote {len(rows)} poses to {target} and, with covariance, to {beside}{also}{older}"

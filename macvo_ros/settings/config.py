@@ -138,6 +138,17 @@ class PoseConfig:
 
 
 @dataclass(frozen=True)
+class WindowConfig:
+    """Poses and points of several frames found together."""
+
+    frames: int = setting(2, "Frames of the window, the newest included; 2: the paper's two frames.", low=2, high=64)
+    keyframe_flow: float = setting(
+        5.0, "A frame stays in the window when the view has moved by this since the last that does, pixels.",
+        low=0.0, high=500.0,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class ReferenceConfig:
     """Which earlier frame the current one is tracked against."""
 
@@ -234,6 +245,7 @@ class Config:
     keypoints: KeypointConfig = section(KeypointConfig)
     covariance: CovarianceConfig = section(CovarianceConfig)
     pose: PoseConfig = section(PoseConfig)
+    window: WindowConfig = section(WindowConfig)
     reference: ReferenceConfig = section(ReferenceConfig)
     motion_prior: MotionPriorConfig = section(MotionPriorConfig)
     doubt: DoubtConfig = section(DoubtConfig)

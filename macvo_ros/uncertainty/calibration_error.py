@@ -43,7 +43,7 @@ Float64 = npt.NDArray[np.float64]
 
 _KNOTS = (8, 6)
 """Knots of the grid along u and v."""
-_LENGTH = 0.25
+LENGTH = 0.25
 """Distance over which calibration errors stay alike, in image widths."""
 FIELDS = 3
 
@@ -61,7 +61,7 @@ class CalibrationField:
         u, v = (np.linspace(0, size - 1, n) for size, n in zip((camera.width, camera.height), _KNOTS, strict=True))
         knots = np.stack(np.meshgrid(u, v), axis=-1).reshape(-1, 2)
         distance = np.linalg.norm(knots[:, None] - knots[None], axis=-1)
-        one = 0.5 * np.exp(-distance / (_LENGTH * camera.width))
+        one = 0.5 * np.exp(-distance / (LENGTH * camera.width))
         return CalibrationField(camera, np.kron(np.eye(FIELDS), one))
 
     def weights(self, pixel: Float64) -> Float64:

@@ -49,12 +49,14 @@ class PoseWithCovariance:
     calibration: (6, C) its sensitivity to the C constants of the calibration's error (`calibration_error.py`), which
     do not average out along the path; None: not sensitive.
     correlated: (6, 6) covariance of its error with what successive motions' errors have in common; None: zero.
+    excess: (6, 6) the part of `covariance` that a window of frames does not know of (`correlated_excess`); None: zero.
     """
 
     pose: Float64
     covariance: Float64
     calibration: Float64 | None = None
     correlated: Float64 | None = None
+    excess: Float64 | None = None
 
     def total(self, constants: Float64) -> Float64:
         """(6, 6) covariance of random and calibration errors together; constants: (C, C) covariance of the latter."""
@@ -134,6 +136,17 @@ def correlated_covariance(start: PoseWithCovariance, relative: RelativeMotion) -
     if start.correlated is None:
         return np.zeros((6, 6))
     return np.asarray(start.correlated @ _correlated_part(relative.covariance).T)
+
+
+def correlated_excess(start: PoseWithCovariance, relative: RelativeMotion, known: Float64 | None) -> Float64:
+    """(6, 6) what the common part of successive motions' errors adds to a pose found by other means than `extend`.
+
+    F E F^T + F C G^T + G C^T F^T with C = H L^T; known: (6, 6) E of the start, None: zero.
+    """
+    f, g = np.eye(6), block_rotation(start.pose)
+    f[:3, 3:] = -skew(start.pose[:3, :3] @ relative.motion[:3, 3])
+    mixed = f @ correlated_covariance(start, relative) @ g.T
+    return np.asarray(mixed + mixed.T + (0.0 if known is None else f @ known @ f.T))
 
 
 def _correlated_part(covariance: Float64) -> Float64:

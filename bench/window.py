@@ -1,0 +1,139 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+
+"""What a window of frames does to the error, the covariance and the time of a frame.
+
+    python -m bench.window [SEQUENCE ...] [--frames A:B] [--windows 2 4 8 16] [--loops SEED ...] [--log NAME]
+
+SEQUENCE: folders with ground truth in any layout macvo reads. --loops: rendered rooms and corridors with these seeds.
+Of each: t_rel, r_rel (one frame), error over 10 frames, KITTI's t_err and r_err where the path is longer than 100 m,
+ATE as published and smoothed, the error at the end, NEES of motions (6 is honest), the part of the poses' components
+within 3 sigma, and the median time of the window in a frame. Writes bench/results/NAME.txt (window.txt).
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from macvo_ros.atomic_write import atomic_write
+from macvo_ros.evaluation.environment import measured_with
+from macvo_ros.evaluation.metrics import absolute_trajectory_error, anchored, evaluate, motion_error, path_length
+from macvo_ros.evaluation.runner import run_sequence
+from macvo_ros.evaluation.table import format_table
+from macvo_ros.geometry.se3 import inverse, log_so3
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.odometry.estimate import Estimate
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
+from macvo_ros.rendering.sequence import RenderedSequence
+from macvo_ros.sequences import Sequence, open_sequence
+from macvo_ros.settings.config import load_config
+
+RESULTS = Path(__file__).parent / "results"
+WORLDS = ("room", "corridor")
+LENGTHS = range(100, 801, 100)
+HEADING = [
+    "window", "t_rel [mm]", "r_rel [deg]", "t 10 [mm]", "r 10 [deg]", "t_err [%]", "r_err [deg/100 m]", "ATE [m]",
+    "smoothed", "end [m]", "NEES", "median", "pose < 3 sigma", "tracking", "window [ms]",
+]  # fmt: skip
+
+
+class Timed:
+    """A tracker that keeps the time each frame spent in the window."""
+
+    def __init__(self, odometry: StereoOdometry) -> None:
+        self._odometry = odometry
+        self.seconds: list[float] = []
+
+    def track(self, frame: StereoFrame) -> Estimate:
+        """See `StereoOdometry.track`."""
+        estimate = self._odometry.track(frame)
+        self.seconds.append(estimate.timings.get("window", 0.0))
+        return estimate
+
+    def flush(self) -> Estimate | None:
+        """Nothing waits."""
+        return None
+
+
+def segment_errors(poses: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    """KITTI's errors over 100 to 800 m, per cent and degrees a 100 m; nan where the path is shorter."""
+    gone = np.concatenate(([0.0], np.cumsum(np.linalg.norm(np.diff(truth[:, :3, 3], axis=0), axis=1))))
+    found = []
+    for first in range(0, len(poses), 10):
+        for length in LENGTHS:
+            last = int(np.searchsorted(gone, gone[first] + length))
+            if last < len(poses):
+                ours, true = inverse(poses[first]) @ poses[last], inverse(truth[first]) @ truth[last]
+                error = inverse(ours) @ true
+                angle = np.degrees(np.linalg.norm(log_so3(error[:3, :3])))
+                found.append((100 * np.linalg.norm(error[:3, 3]) / length, 100 * angle / length))
+    t_err, r_err = np.mean(found, axis=0) if found else (float("nan"), float("nan"))
+    return float(t_err), float(r_err)
+
+
+def row(sequence: Sequence, frames: int) -> list[str]:
+    """The figures of a window of so many frames."""
+    truth = sequence.ground_truth
+    assert truth is not None
+    timed = Timed(StereoOdometry(load_config(assignments=["matcher=lite", f"window.frames={frames}"])))
+    run = run_sequence(sequence, timed, progress=False)
+    metrics, _ = evaluate(run, truth)
+    step = min(10, len(truth) - 1)
+    ours, true = (
+        np.array([inverse(a) @ b for a, b in zip(p[:-step], p[step:], strict=True)]) for p in (run.poses, truth)
+    )
+    later = motion_error(ours, true)
+    t_err, r_err = segment_errors(run.poses, truth)
+    smoothed = run.poses if run.smoothed is None else run.smoothed
+    ate, _ = absolute_trajectory_error(smoothed, anchored(truth, smoothed[0]))
+    figures = [
+        1e3 * metrics.t_rel, metrics.r_rel, 1e3 * np.linalg.norm(later[:, :3], axis=1).mean(),
+        np.degrees(np.linalg.norm(later[:, 3:], axis=1)).mean(), t_err, r_err, metrics.ate_rmse, ate, metrics.end_error,
+        metrics.nees_relative_mean, metrics.nees_relative_median, 100 * metrics.pose_within_3sigma,
+    ]  # fmt: skip
+    digits = (3, 4, 3, 4, 3, 3, 4, 4, 4, 1, 1, 0)
+    cells = [f"{value:.{places}f}" if np.isfinite(value) else "" for value, places in zip(figures, digits, strict=True)]
+    window = f"{1e3 * float(np.median(timed.seconds[1:])):.1f}" if frames > 2 else ""
+    return [str(frames), *cells, f"{metrics.tracking}/{metrics.frames - 1}", window]
+
+
+def main() -> None:
+    """Run, print, write after each sequence."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sequences", nargs="*", type=Path)
+    parser.add_argument("--frames", default=":")
+    parser.add_argument("--windows", type=int, nargs="*", default=[2, 4, 8, 16])
+    parser.add_argument("--loops", type=int, nargs="*", default=[])
+    parser.add_argument("--log", default="window")
+    args = parser.parse_args()
+    first, _, last = args.frames.partition(":")
+    part = (int(first) if first else None, int(last) if last else None)
+    chosen: list[Sequence] = [open_sequence(path, frames=part) for path in args.sequences]
+    chosen += [RenderedSequence(world, 100, seed) for seed in args.loops for world in WORLDS]
+    text = ""
+    for sequence in chosen:
+        assert sequence.ground_truth is not None
+        length = path_length(sequence.ground_truth)
+        text += f"{sequence.name}, {len(sequence)} frames, {length:.1f} m\n"
+        text += format_table(HEADING, [row(sequence, frames) for frames in args.windows]) + "\n\n"
+        print(text, flush=True)
+        atomic_write(RESULTS / f"{args.log}.txt", f"{text}{measured_with()}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+
+"""Patches of points' first views, found again in later images: compared with the first view, they do not drift.
+
+The same Gauss-Newton as `patch_refinement.py`, with gain and offset of brightness, but the patch is kept and the warp
+is that of the surface seen from another pose, which the caller knows. Gradients are those of the patch (inverse
+compositional).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.matching.patch_refinement import (
+    _CONVERGED,
+    _NOISE,
+    _READ_NOISE,
+    _RIDGE,
+    _SLOPE,
+    _likeness,
+    _patch,
+    _read,
+    _template,
+)
+
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+_ITERATIONS = 4
+_MAX_SHIFT = 2.0
+"""A patch farther than this from where it was expected is another one, pixels of the first view."""
+
+
+@dataclass(frozen=True, eq=False)
+class Patches:
+    """N patches of S samples as they were seen first.
+
+    offset: (N, 2) from the sample in the middle, a whole pixel, to the point, pixels. template: (N, S).
+    project: (N, 3 A + 2, S) from the difference to another image to a shift along A axes, slopes of the warp, gain and
+    offset of brightness; normal: (N, 3 A + 2, 3 A + 2) how much of the squared difference these explain.
+    spread: (N, A) variance of a shift per variance of a sample. radius, stride: (N,) of the samples, pixels.
+    """
+
+    offset: Float32
+    template: Float32
+    project: Float32
+    normal: Float32
+    spread: Float32
+    radius: npt.NDArray[np.int64]
+    stride: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.template)
+
+    def subset(self, keep: Bool) -> Patches:
+        """Those where (N,) `keep` is true."""
+        return Patches(*(getattr(self, item.name)[keep] for item in fields(self)))
+
+    def joined(self, other: Patches) -> Patches:
+        """These and others of the same size after them."""
+        return Patches(
+            *(np.concatenate((getattr(self, item.name), getattr(other, item.name))) for item in fields(self))
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FoundPatches:
+    """pixel: (N, 2) where the points are in the other image; patch_var: (N, A) least-squares variance, pixels^2.
+
+    found: (N,) it converged near; likeness: (N,) normalised correlation of the two.
+    """
+
+    pixel: Float64
+    patch_var: Float64
+    found: Bool
+    likeness: Float64
+
+
+def cut_patches(image: Float32, pixel: Float64, radius: int, stride: int, axes: int = 2) -> Patches:
+    """Patches of an (H, W) image around (N, 2) pixels; radius a multiple of stride.
+
+    axes: 2; 1 for patches that will be looked for along their row only.
+    """
+    radius = min(radius, (min(image.shape) - 3) // 2 // stride * stride)
+    offsets, window = _patch(radius, stride)
+    margin = radius + 1
+    whole = np.clip(np.rint(pixel).astype(np.int64), margin, np.array(image.shape[::-1]) - 1 - margin)
+    template, gradients = _template(image, whole, radius, stride)
+    lever, moving = (offsets / radius).T, 3 * axes
+    basis = np.empty((len(pixel), moving + 2, template.shape[1]), np.float32)
+    basis[:, :axes] = gradients[:, :axes]
+    for axis in range(axes):
+        np.multiply(gradients[:, axis, None], lever, out=basis[:, axes + 2 * axis : axes + 2 * axis + 2])
+    basis[:, moving] = template - (template @ window)[:, None]
+    basis[:, moving + 1] = 1.0
+    weighted = basis * window
+    normal = weighted @ basis.transpose(0, 2, 1)
+    samples = float(window.sum() ** 2 / (window**2).sum())
+    steady = _NOISE**2 / samples / (_SLOPE * radius) ** 2
+    ridge = np.array([_RIDGE / template.shape[1]] * axes + [steady] * 2 * axes + [1e-3, 0.0], np.float32)
+    solver = np.linalg.inv(normal.astype(np.float64) + np.diag(ridge)).astype(np.float32)
+    ones = np.ones(len(pixel), np.int64)
+    return Patches(
+        offset=(pixel - whole).astype(np.float32),
+        template=template,
+        project=solver @ weighted,
+        normal=normal + 2 * np.diag(ridge),
+        spread=np.diagonal(solver, axis1=1, axis2=2)[:, :axes] / np.float32(samples),
+        radius=radius * ones,
+        stride=stride * ones,
+    )
+
+
+def find_patches(patches: Patches, image: Float32, expected: Float64, warp: Float64) -> FoundPatches:
+    """Find patches in an (H, W) image near (N, 2) expected pixels; warp: (N, 2, 2) d(pixel here) / d(pixel there)."""
+    if not len(patches):
+        none = np.empty(0)
+        return FoundPatches(np.empty((0, 2)), np.empty((0, patches.spread.shape[1])), none.astype(bool), none)
+    offsets, window = _patch(int(patches.radius[0]), int(patches.stride[0]))
+    turn, axes = warp.astype(np.float32), patches.spread.shape[1]
+    middle = expected.astype(np.float32) - (turn @ patches.offset[:, :, None])[:, :, 0]
+    positions = turn @ offsets.T + middle[:, :, None]  # (N, 2, S)
+    lever = (offsets / patches.radius[0]).T.astype(np.float32)
+    shift, bent = np.zeros((len(patches), axes), np.float32), np.zeros((len(patches), axes, 2), np.float32)
+    error, solution = np.zeros_like(patches.template), np.zeros(patches.normal.shape[:2], np.float32)
+    active = np.arange(len(patches))
+    for _ in range(_ITERATIONS):
+        moved = positions[active] + turn[active, :, :axes] @ (shift[active, :, None] + bent[active] @ lever)
+        error[active] = _read(image, moved[:, 0], moved[:, 1]) - patches.template[active]
+        solution[active] = (patches.project[active] @ error[active][..., None])[..., 0]
+        step = np.clip(solution[active, : 3 * axes], -0.7, 0.7)
+        shift[active] -= step[:, :axes]
+        bent[active] -= step[:, axes:].reshape(-1, axes, 2)
+        active = active[np.abs(step[:, :axes]).max(axis=1) >= _CONVERGED]
+        if not len(active):
+            break
+    # |e - B s|^2 with s = (N + ridge)^-1 B' e
+    explained = ((solution[:, None] @ patches.normal)[:, 0] * solution).sum(axis=1)
+    noise2 = np.maximum((error**2) @ window - explained, 0) + np.float32(_READ_NOISE**2)
+    here = (turn[:, :axes, :axes] ** 2 @ patches.spread[:, :, None])[:, :, 0]
+    at_point = shift + (bent @ patches.offset[:, :, None])[:, :, 0] / np.float32(patches.radius[0])
+    found = np.isfinite(shift).all(axis=1) & (np.abs(shift).max(axis=1) <= _MAX_SHIFT)
+    return FoundPatches(
+        pixel=expected + np.where(found[:, None], (turn[:, :, :axes] @ at_point[:, :, None])[:, :, 0], 0.0),
+        patch_var=(noise2[:, None] * here).astype(np.float64),
+        found=found,
+        likeness=_likeness(patches.template, error + patches.template, window),
+    )

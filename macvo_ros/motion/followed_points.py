@@ -1,0 +1,187 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+
+"""Points of a window found again in the next frame: where they should be, and where their patches are.
+
+Needs nothing of a matcher but the points it found first; the images are read as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.images.frame import Image, StereoFrame
+from macvo_ros.matching.matcher import Match, PointMatches
+from macvo_ros.matching.patch_refinement import _plane
+from macvo_ros.matching.patch_tracking import Patches, cut_patches, find_patches
+from macvo_ros.motion.sliding_window import Sightings
+from macvo_ros.motion.window_points import LEAST_DISPARITY, Bool, WindowPoints, WindowState
+
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+
+_RADII, _STRIDE = (6, 18), 3
+"""Of the patches, pixels: a 36th of the image's width within these, every third pixel, as `lite` refines."""
+_MARGIN = 10.0
+"""Pixels at the edge of the image where points are given up."""
+_LARGEST_SCALE = 2.0
+"""A patch that is now so many times larger or smaller than at first sight is given up."""
+_MIN_LIKENESS = 0.4
+"""Normalised correlation below which two patches are taken for unrelated, as the matchers do."""
+_FLOW_PATCH, _STEREO_PATCH, _FLOOR = 0.64, 0.46, 0.01
+"""Sigma of a patch's place per least-squares sigma, and its floor in pixels, as fitted for `lite`'s refinement."""
+_HALF = 6.0
+"""Pixels to either side of a point, between which the warp of its patch is taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointPatches:
+    """Of each of P points: its patch, (P, 2) slopes of disparity there, (3, P) variance that its first matches had."""
+
+    patches: Patches
+    slope: Float64
+    variance: Float64
+
+    def __len__(self) -> int:
+        return len(self.slope)
+
+    def subset(self, keep: Bool) -> PointPatches:
+        """Those where (P,) `keep` is true."""
+        return PointPatches(self.patches.subset(keep), self.slope[keep], self.variance[:, keep])
+
+    def joined(self, other: PointPatches) -> PointPatches:
+        """These and others after them."""
+        return PointPatches(
+            self.patches.joined(other.patches),
+            np.vstack((self.slope, other.slope)),
+            np.hstack((self.variance, other.variance)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothPair:
+    """Left and right image, (H, W) grey, slightly smoothed: every third pixel tells as much as all of the original."""
+
+    left: Float32
+    right: Float32
+
+    @staticmethod
+    def of(frame: StereoFrame) -> SmoothPair:
+        """Of a frame as the camera took it."""
+        return SmoothPair(*(_smooth(grey) for grey in frame.full.grey))
+
+
+def first_views(image: Float32, match: Match, points: PointMatches) -> PointPatches:
+    """The patches of points of a frame, whose smoothed left image and dense match are given."""
+    radius = int(np.clip(_STRIDE * round(image.shape[1] / 107), *_RADII))
+    disparity = match.disparity.numpy(force=True)[..., None]
+    reduction = np.array(image.shape[::-1]) / np.array(disparity.shape[1::-1])
+    slope = _plane(disparity, np.rint(points.pixel).astype(np.int64), reduction)[1][:, 0]
+    variance = np.vstack((points.flow_var.T, points.matched_disparity_var))
+    return PointPatches(cut_patches(image, points.pixel, radius, _STRIDE), slope.astype(np.float64), variance)
+
+
+def follow(
+    camera: StereoCamera,
+    views: PointPatches,
+    points: WindowPoints,
+    state: WindowState,
+    wanted: Bool,
+    pose: Float64,
+    images: SmoothPair,
+) -> Sightings:
+    """Look for the `wanted` of P points in the images of a camera thought to be at (4, 4) `pose` in odom.
+
+    The variance returned is that of a match by itself; what of it is shared is the caller's to take off.
+    """
+    count = len(points)
+    seen, variance, found = np.zeros((3, count)), np.ones((3, count)), np.zeros(count, bool)
+    expected, warp, disparity, tilt = _expected(camera, views, points, state, pose)
+    scale = np.abs(np.linalg.det(warp))
+    size = np.array([camera.width, camera.height])
+    inside = ((expected > _MARGIN) & (expected < size - 1 - _MARGIN)).all(axis=1)
+    at = np.flatnonzero(wanted & inside & (scale > _LARGEST_SCALE**-2) & (scale < _LARGEST_SCALE**2))
+    picked = np.zeros(count, bool)
+    picked[at] = True
+    patches = views.patches.subset(picked)
+    here = find_patches(patches, images.left, expected[at], warp[at])
+    if len(at):
+        radius, stride = int(patches.radius[0]), int(patches.stride[0])
+        there = find_patches(
+            cut_patches(images.left, here.pixel, radius, stride, axes=1),
+            images.right,
+            here.pixel - np.column_stack((disparity[at], np.zeros(len(at)))),
+            _row_warp(tilt[at]),
+        )
+        seen[:2, at] = here.pixel.T
+        seen[2, at] = here.pixel[:, 0] - there.pixel[:, 0]
+        patch = np.vstack((_FLOW_PATCH**2 * here.patch_var.T, _STEREO_PATCH**2 * there.patch_var.T)) + _FLOOR**2
+        # A patch that fits well is no proof that the surface, or the light, is what it was.
+        variance[:, at] = np.maximum(patch, views.variance[:, at])
+        found[at] = here.found & there.found & (np.minimum(here.likeness, there.likeness) > _MIN_LIKENESS)
+        found[at] &= seen[2, at] - camera.disparity_offset > 0.5
+    return Sightings(seen, variance, found)
+
+
+def _expected(
+    camera: StereoCamera, views: PointPatches, points: WindowPoints, state: WindowState, pose: Float64
+) -> tuple[Float64, Float64, Float64, Float64]:
+    """(P, 2) pixels, (P, 2, 2) warps, (P,) disparities and their (P, 2) slopes over the image, seen from a pose.
+
+    The surface about a point is taken for the plane that its disparity had at first sight.
+    """
+    rotation, position = state.rotation[points.anchor], state.position[points.anchor]
+    turn = pose[:3, :3].T @ rotation
+    shift = (position - pose[:3, 3]) @ pose[:3, :3]
+
+    def project(offset: tuple[float, float]) -> tuple[Float64, Float64]:
+        u, v = (points.pixel + state.points[:2]) + np.array(offset)[:, None]
+        d = state.points[2] + views.slope @ np.array(offset) - camera.disparity_offset
+        z = camera.fx * camera.baseline / np.maximum(d, LEAST_DISPARITY)
+        place = np.stack(((u - camera.cx) / camera.fx * z, (v - camera.cy) / camera.fy * z, z), axis=1)
+        x, y, z = ((turn @ place[:, :, None])[:, :, 0] + shift).T
+        behind = z < 0.05
+        z = np.where(behind, 0.05, z)
+        pixel = np.stack((camera.fx * x / z + camera.cx, camera.fy * y / z + camera.cy), axis=1)
+        pixel[behind] = -1e6
+        return pixel, camera.fx * camera.baseline / z + camera.disparity_offset
+
+    middle, disparity = project((0.0, 0.0))
+    right, left = project((_HALF, 0.0)), project((-_HALF, 0.0))
+    low, high = project((0.0, _HALF)), project((0.0, -_HALF))
+    warp = np.stack((right[0] - left[0], low[0] - high[0]), axis=2) / (2 * _HALF)
+    change = np.stack((right[1] - left[1], low[1] - high[1]), axis=1) / (2 * _HALF)
+    sound = np.abs(np.linalg.det(warp)) > 1e-3
+    warp[~sound] = 0.0
+    invertible = np.where(sound[:, None, None], warp, np.eye(2))
+    tilt = np.linalg.solve(invertible.transpose(0, 2, 1), change[:, :, None])[:, :, 0]
+    return middle, warp, disparity + state.points[3], np.clip(tilt, -0.5, 0.5)
+
+
+def _row_warp(tilt: Float64) -> Float64:
+    """(N, 2, 2) d(right pixel) / d(left pixel) where the disparity has (N, 2) slopes."""
+    warp = np.tile(np.eye(2), (len(tilt), 1, 1))
+    warp[:, 0] -= tilt
+    return warp
+
+
+def _smooth(image: Image) -> Float32:
+    kernel = cv2.getGaussianKernel(5, 0, cv2.CV_32F)
+    return np.asarray(cv2.sepFilter2D(image, cv2.CV_32F, kernel, kernel), dtype=np.float32)

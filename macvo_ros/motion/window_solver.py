@@ -1,0 +1,295 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+
+"""The poses and points of a window of frames, found together: bundle adjustment in the metric of each observation.
+
+What is minimised is in `window_points.py`; what frames that left the window said is a Gaussian prior on the poses
+(`window_prior.py`). Levenberg-Marquardt, robust as the two-frame solver: Huber's kernel on the Mahalanobis residual of
+an observation, and points whose residual is beyond reason anywhere are rejected everywhere (what moves by itself is no
+landmark). Points are eliminated by the Schur complement. The error state of a pose is [dt, dtheta] in odom axes:
+t + dt, Exp(dtheta) R.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.se3 import exp_so3, nearest_rotation, skew
+from macvo_ros.motion.pose_solver import REJECT_CHI2_3
+from macvo_ros.motion.window_points import (
+    LEAST_DISPARITY,
+    Bool,
+    Observations,
+    Residuals,
+    WindowPoints,
+    WindowState,
+    jacobians,
+    residuals,
+)
+from macvo_ros.motion.window_prior import PosePrior
+from macvo_ros.settings.config import PoseConfig
+
+Float64 = npt.NDArray[np.float64]
+
+_NEAR, _SOLVED = 0.03, 1.0
+"""Gain of a step after which minimising ends: as a share of the cost before outliers are rejected, and in squared
+sigmas after. Convergence is quadratic: the next step would gain far less."""
+_MEDIAN_CHI2_3 = 2.366
+"""Median of a chi-square variable with three degrees of freedom."""
+
+
+@dataclass(frozen=True, eq=False)
+class WindowSolution:
+    """state: the minimum. information: (6 N, 6 N) of the poses, the prior's included, points eliminated.
+
+    weight: (N, P) robust weights, 0 for rejected points and where nothing was seen; inlier: (P,). chi2: mean squared
+    residual of the inliers per degree of freedom.
+    """
+
+    state: WindowState
+    information: Float64
+    weight: Float64
+    inlier: Bool
+    chi2: float
+    iterations: int
+
+
+@dataclass(frozen=True, eq=False)
+class PoseSystem:
+    """The cost's quadratic model about a state, points eliminated: information (6 N, 6 N) and half gradient (6 N,).
+
+    back, shift: (P, 4, 6 N) and (P, 4), the points' step is shift - back @ the poses' step.
+    """
+
+    information: Float64
+    gradient: Float64
+    back: Float64
+    shift: Float64
+
+
+def solve_window(
+    camera: StereoCamera, points: WindowPoints, start: WindowState, prior: PosePrior, config: PoseConfig
+) -> WindowSolution:
+    """Minimise over the poses and points of a window, beginning at `start`."""
+    prior = prior.padded(len(start.rotation))
+    seen = Observations.of(points)
+    problem = _Problem(camera, points, seen, prior, config, np.ones(len(points)))
+    state, _, first = problem.minimise(start, share=_NEAR)
+    squared = residuals(camera, points, state, seen).squared
+    # As in the two-frame solver: the median tells the real scale of the residuals, never below what was promised.
+    scale = max(1.0, float(np.median(squared)) / _MEDIAN_CHI2_3) if len(seen) else 1.0
+    inlier = np.ones(len(points), bool)
+    inlier[seen.point[squared > REJECT_CHI2_3 * scale]] = False
+    problem = replace(problem, active=inlier.astype(float))
+    state, information, second = problem.minimise(state)
+    found = residuals(camera, points, state, seen)
+    agrees = inlier[seen.point]
+    squares = found.squared @ agrees + inlier @ _first_view(points, state, found)
+    weight = np.zeros((len(state.rotation), len(points)))
+    weight[seen.frame, seen.point] = _huber_weight(found.squared, config.kernel) * agrees
+    return WindowSolution(
+        state=replace(state, rotation=np.array([nearest_rotation(each) for each in state.rotation])),
+        information=information,
+        weight=weight,
+        inlier=inlier,
+        chi2=float(squares) / max(3 * int(agrees.sum()) - 6 * (len(state.rotation) - 1), 1),
+        iterations=first + second,
+    )
+
+
+def linearise(
+    camera: StereoCamera,
+    points: WindowPoints,
+    state: WindowState,
+    config: PoseConfig,
+    active: Float64,
+    seen: Observations | None = None,
+    found: Residuals | None = None,
+    damping: float = 0.0,
+) -> PoseSystem:
+    """The quadratic model of the observations' cost about a state; active: (P,) 0 leaves a point out.
+
+    With D = t_k - t_a the Jacobian of the anchor's pose is minus that of the observing pose times [[I, -[D]x], [0, I]]:
+    the cost cannot see the window moved as a whole, and neither can its model.
+    """
+    seen = seen or Observations.of(points)
+    found = found or residuals(camera, points, state, seen)
+    frames, count = len(state.rotation), len(points)
+    share = active / points.crowding
+    root = np.sqrt(_huber_weight(found.squared, config.kernel) * share[seen.point])
+    pose, own = jacobians(camera, points, state, seen, found, root)
+    residual = found.white * root
+    axes = np.zeros((frames, 6, 6))
+    axes[:, :3, :3] = axes[:, 3:, 3:] = state.rotation
+
+    mixed = np.zeros((frames, count, 4, 6))
+    mixed[seen.frame, seen.point] = np.einsum("iam,ibm->mab", own, pose)
+    mixed = (mixed.reshape(frames, -1, 6) @ axes.transpose(0, 2, 1)).reshape(frames, count, 4, 6)
+    # Into the anchor: with the force of all observations, and their lever arms.
+    force, lever = mixed[..., :3], state.position[:, None] - state.position[points.anchor]
+    hat = -skew(lever)
+    total = mixed.sum(axis=0)
+    total[..., 3:] += (force @ hat).sum(axis=0)
+    mixed[points.anchor, np.arange(count)] -= total
+    back = np.ascontiguousarray(mixed.transpose(1, 2, 0, 3)).reshape(count, 4, 6 * frames)
+
+    block, pull = _point_terms(points, state, seen, found, own, residual, share)
+    block += np.eye(4) * (damping * block + 1e-12)
+    inverse = np.linalg.inv(block)
+    solved = inverse @ back
+    shift = (inverse @ pull[:, :, None])[:, :, 0]
+    information, gradient = _pose_terms(points, state, seen, axes, pose, residual)
+    flat = back.reshape(-1, 6 * frames).T
+    information -= flat @ solved.reshape(-1, 6 * frames)
+    return PoseSystem(
+        information=0.5 * (information + information.T),
+        gradient=gradient - flat @ shift.reshape(-1),
+        back=solved,
+        shift=-shift,
+    )
+
+
+def _point_terms(
+    points: WindowPoints,
+    state: WindowState,
+    seen: Observations,
+    found: Residuals,
+    own: Float64,
+    residual: Float64,
+    share: Float64,
+) -> tuple[Float64, Float64]:
+    """(P, 4, 4) information and (P, 4) half gradient of each point, from its observations and its first view."""
+    normal = np.concatenate(
+        (np.einsum("iam,ibm->mab", own, own).reshape(-1, 16), np.einsum("iam,im->ma", own, residual)), axis=1
+    )
+    known, begins = np.unique(seen.point, return_index=True)
+    summed = np.zeros((len(points), 20))
+    if len(known):
+        summed[known] = np.add.reduceat(normal, begins, axis=0)
+    block, pull = summed[:, :16].reshape(-1, 4, 4), summed[:, 16:]
+    shared = share / points.shared_var
+    for at, row in ((0, 0), (1, 1), (3, 2)):
+        block[:, at, at] += shared[row]
+        pull[:, at] += shared[row] * state.points[at]
+    first = share / (points.disparity_var - points.shared_var[2])
+    block[:, 2:, 2:] += first[:, None, None]
+    pull[:, 2:] += (first * found.first)[:, None]
+    return block, pull
+
+
+def _pose_terms(
+    points: WindowPoints, state: WindowState, seen: Observations, axes: Float64, pose: Float64, residual: Float64
+) -> tuple[Float64, Float64]:
+    """(6 N, 6 N) information and (6 N,) half gradient of the poses with the points held."""
+    frames = len(state.rotation)
+    information, gradient = np.zeros((frames, 6, frames, 6)), np.zeros((frames, 6))
+    pair = points.anchor[seen.point] * frames + seen.frame
+    order = np.argsort(pair, kind="stable")
+    pairs, begins = np.unique(pair[order], return_index=True)
+    bounds = [*begins.tolist(), len(order)]
+    rows = np.ascontiguousarray(pose[:, :, order].transpose(1, 2, 0))
+    errors = residual[:, order].T
+    for index, number in enumerate(pairs.tolist()):
+        a, k = divmod(number, frames)
+        part = slice(bounds[index], bounds[index + 1])
+        mine = axes[k] @ rows[:, part].reshape(6, -1)
+        normal, push = mine @ mine.T, mine @ errors[part].reshape(-1)
+        lever = np.eye(6)
+        lever[:3, 3:] = -skew(state.position[k] - state.position[a])
+        towards = normal @ lever
+        information[k, :, k] += normal
+        information[k, :, a] -= towards
+        information[a, :, k] -= towards.T
+        information[a, :, a] += lever.T @ towards
+        gradient[k] += push
+        gradient[a] -= lever.T @ push
+    return information.reshape(6 * frames, 6 * frames), gradient.reshape(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """What does not change while the cost is minimised; active: (P,) 0 leaves a point out."""
+
+    camera: StereoCamera
+    points: WindowPoints
+    seen: Observations
+    prior: PosePrior
+    config: PoseConfig
+    active: Float64
+
+    def minimise(self, state: WindowState, share: float = 0.0) -> tuple[WindowState, Float64, int]:
+        """The minimum, the information of the poses before the last step, and the number of steps.
+
+        share: of the cost, which is enough if a step gains less.
+        """
+        damping, iterations = 1e-6, 0
+        found = residuals(self.camera, self.points, state, self.seen)
+        cost = self._cost(state, found)
+        while True:
+            iterations += 1
+            system = linearise(self.camera, self.points, state, self.config, self.active, self.seen, found, damping)
+            information = system.information + self.prior.information
+            gradient = system.gradient + self.prior.gradient_at(state.rotation, state.position)
+            step = -_solve(information + damping * np.diag(information.diagonal()), gradient)
+            moved = _moved(self.camera, state, step, system.shift - (system.back @ step))
+            then = residuals(self.camera, self.points, moved, self.seen)
+            new_cost = self._cost(moved, then)
+            gain = cost - new_cost
+            if gain >= 0:
+                state, found, cost = moved, then, new_cost
+                damping = max(damping * 0.1, 1e-9)
+            else:
+                damping *= 100.0
+            if 0 <= gain <= max(_SOLVED, share * cost) or iterations >= self.config.max_iterations or damping > 1e8:
+                return state, information, iterations
+
+    def _cost(self, state: WindowState, found: Residuals) -> float:
+        m2, kernel, share = found.squared, self.config.kernel, self.active / self.points.crowding
+        if kernel > 0:
+            m = np.sqrt(m2)
+            m2 = np.where(m <= kernel, m2, kernel * (2.0 * m - kernel))
+        points = m2 @ share[self.seen.point] + share @ _first_view(self.points, state, found)
+        return float(points) + self.prior.cost(state.rotation, state.position)
+
+
+def _solve(matrix: Float64, vector: Float64) -> Float64:
+    """matrix^-1 vector, scaled to a unit diagonal first: metres and radians differ by decades."""
+    scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
+    return np.asarray(scale * np.linalg.solve(matrix * scale[:, None] * scale[None], scale * vector))
+
+
+def _moved(camera: StereoCamera, state: WindowState, step: Float64, points_step: Float64) -> WindowState:
+    """state, after (6 N,) and (P, 4) steps."""
+    step = step.reshape(-1, 6)
+    points = state.points + points_step.T
+    points[2] = np.maximum(points[2], camera.disparity_offset + LEAST_DISPARITY)
+    turned = np.stack([exp_so3(one) for one in step[:, 3:]]) @ state.rotation
+    return WindowState(turned, state.position + step[:, :3], points)
+
+
+def _first_view(points: WindowPoints, state: WindowState, found: Residuals) -> Float64:
+    """(P,) squared residuals of the first view and of the shared errors."""
+    shared = (state.points[[0, 1, 3]] ** 2 / points.shared_var).sum(axis=0)
+    return np.asarray(shared + found.first**2 / (points.disparity_var - points.shared_var[2]))
+
+
+def _huber_weight(m2: Float64, kernel: float) -> Float64:
+    if kernel <= 0:
+        return np.ones_like(m2)
+    return np.asarray(np.minimum(1.0, kernel / np.sqrt(np.maximum(m2, 1e-300))))

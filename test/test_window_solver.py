@@ -1,0 +1,194 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+
+"""The window's solver against what it was drawn from, and what it marginalised against never having done so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from simulated_matches import motion_error
+from simulated_tracks import CAMERA, known_start, pose_error, simulate_path, simulate_points, start_near
+
+from macvo_ros.geometry.se3 import exp_so3, inverse, transform
+from macvo_ros.motion.sliding_window import NewPoints, Sightings, SlidingWindow
+from macvo_ros.motion.window_points import WindowPoints, WindowState
+from macvo_ros.motion.window_solver import linearise, solve_window
+from macvo_ros.odometry.pose_window import increment_covariance
+from macvo_ros.settings.config import PoseConfig
+
+
+def mean_nees(seed: int, runs: int, shared: float, believed: float | None = None) -> float:
+    """Of the newest of five frames."""
+    rng = np.random.default_rng(seed)
+    nees = []
+    for _ in range(runs):
+        rotation, position = simulate_path(rng, 5)
+        points = simulate_points(rng, rotation, position, np.repeat(np.arange(4), 25), shared, believed=believed)
+        start = start_near(rng, rotation, position, points)
+        solution = solve_window(CAMERA, points, start, known_start(rotation, position), PoseConfig())
+        error = pose_error(rotation, position, solution.state, 4)
+        nees.append(error @ np.linalg.solve(np.linalg.inv(solution.information)[-6:, -6:], error))
+    return float(np.mean(nees))
+
+
+@pytest.mark.parametrize("shared", [0.02, 0.5])
+def test_mean_nees_is_six(shared):
+    """Poses drawn from the stated noise, errors of a point independent or half of them common: 6 +- 0.4."""
+    assert abs(mean_nees(20, 700, shared) - 6.0) <= 0.4
+
+
+def test_seeing_a_point_again_is_not_measuring_it_anew():
+    """Who takes common errors for independent ones is too sure."""
+    assert mean_nees(21, 200, 0.7, believed=0.02) > 8.0
+
+
+def test_the_gradient_is_that_of_the_cost():
+    """Of the poses with the points at their best, without a robust kernel: half the difference quotient."""
+    rng = np.random.default_rng(22)
+    rotation, position = simulate_path(rng, 4)
+    points = simulate_points(rng, rotation, position, np.repeat(np.arange(3), 15), 0.4)
+    config = PoseConfig(kernel=0.0)
+    prior = known_start(rotation, position)
+    start = start_near(rng, rotation, position, points)
+    best = solve_window(CAMERA, points, start, prior, replace(config, max_iterations=100)).state
+    active = np.ones(len(points))
+    moved = rng.normal(0, 1e-4, 24)
+    moved[:6] = 0.0
+    step = moved.reshape(4, 6)
+    there = replace(
+        best,
+        rotation=np.array([exp_so3(w) @ r for w, r in zip(step[:, 3:], best.rotation, strict=True)]),
+        position=best.position + step[:, :3],
+    )
+    before, after = (linearise(CAMERA, points, state, config, active) for state in (best, there))
+    predicted = before.gradient + before.information @ moved
+    assert np.allclose(after.gradient, predicted, rtol=0.02, atol=0.02 * np.abs(predicted).max())
+
+
+def test_the_window_moved_as_a_whole_costs_nothing():
+    rng = np.random.default_rng(23)
+    rotation, position = simulate_path(rng, 4)
+    points = simulate_points(rng, rotation, position, np.repeat(np.arange(3), 20), 0.4)
+    state = start_near(rng, rotation, position, points)
+    system = linearise(CAMERA, points, state, PoseConfig(), np.ones(len(points)))
+    turn = np.zeros((4, 6, 6))
+    turn[:, :3, :3] = turn[:, 3:, 3:] = np.eye(3)
+    for k, at in enumerate(state.position):
+        turn[k, :3, 3:] = -np.array([[0, -at[2], at[1]], [at[2], 0, -at[0]], [-at[1], at[0], 0]])
+    gauge = turn.reshape(24, 6)
+    scale = np.abs(system.information).max()
+    assert np.abs(system.information @ gauge).max() < 1e-9 * scale
+
+
+def test_what_moves_by_itself_is_expelled():
+    rng = np.random.default_rng(24)
+    rotation, position = simulate_path(rng, 5)
+    points = simulate_points(rng, rotation, position, np.repeat(np.arange(4), 30), 0.4)
+    seen = points.seen.copy()
+    moving = np.arange(len(points)) % 5 == 0
+    seen[:, 0, moving] += 1.5 * np.arange(5)[:, None]  # pixels a frame
+    solution = solve_window(
+        CAMERA,
+        replace(points, seen=seen),
+        start_near(rng, rotation, position, points),
+        known_start(rotation, position),
+        PoseConfig(),
+    )
+    assert solution.inlier[moving & (points.inverse_sigma[:, 0] > 0).any(axis=0)].mean() < 0.1
+    assert solution.inlier[~moving].mean() > 0.95
+    error = pose_error(rotation, position, solution.state, 4)
+    assert error @ np.linalg.solve(np.linalg.inv(solution.information)[-6:, -6:], error) < 30.0
+
+
+@dataclass
+class Slid:
+    """What a window left: its state, the newest poses as they were published, and 12x12 of each with the one before."""
+
+    state: WindowState
+    published: list[np.ndarray]
+    joint: list[np.ndarray]
+
+
+def slide(points: WindowPoints, rotation: np.ndarray, position: np.ndarray, limit: int) -> Slid:
+    """All frames through a window of `limit`, every one a keyframe."""
+    first_pose = transform(rotation[0], position[0])
+    window = SlidingWindow(CAMERA, limit, first_pose, 1e-12 * np.eye(6))
+    published, joint = [first_pose], [1e-12 * np.eye(12)]
+    config, inside = PoseConfig(), np.zeros(0, np.int64)  # which points of all are in the window
+    for k in range(1, len(rotation)):
+        new = np.flatnonzero(points.anchor == k - 1)
+        one = points.subset(points.anchor == k - 1)
+        window.drop_temporary()
+        before = len(window.points)
+        window.promote(
+            NewPoints(one.pixel, one.disparity, one.disparity_var, one.shared_var), np.ones(before + len(new))
+        )
+        inside = np.concatenate((inside, new))
+        first = int(points.anchor[inside[0]])
+        gone = window.make_room(config)
+        inside = inside[points.anchor[inside] >= first + gone]
+        inverse_sigma = points.inverse_sigma[k][:, inside]
+        variance = 1.0 / np.where(inverse_sigma > 0, inverse_sigma, 1.0) ** 2
+        window.add(
+            transform(rotation[k], position[k]),
+            Sightings(points.seen[k][:, inside], variance, inverse_sigma[0] > 0),
+        )
+        solution = window.solve(config)
+        inside = inside[solution.inlier]
+        window.expel(solution.inlier)
+        published.append(transform(window.state.rotation[-1], window.state.position[-1]))
+        joint.append(np.linalg.inv(solution.information)[-12:, -12:])
+    return Slid(window.state, published, joint)
+
+
+def test_marginalised_frames_are_not_forgotten():
+    """The newest pose of a short window and its covariance are nearly those of all frames together; NEES is six."""
+    rng = np.random.default_rng(25)
+    nees, apart, ratio = [], [], []
+    for run in range(120):
+        rotation, position = simulate_path(rng, 10)
+        points = simulate_points(rng, rotation, position, np.repeat(np.arange(9), 20), 0.4)
+        slid = slide(points, rotation, position, 4)
+        covariance = slid.joint[-1][6:, 6:]
+        error = pose_error(rotation, position, slid.state, -1)
+        nees.append(error @ np.linalg.solve(covariance, error))
+        if run < 10:
+            whole = slide(points, rotation, position, 100)
+            apart.append((slid.state.position[-1] - whole.state.position[-1]) / np.sqrt(covariance.diagonal()[:3]))
+            ratio.append(np.sqrt(covariance.diagonal() / whole.joint[-1].diagonal()[6:]))
+    assert 5.0 <= np.mean(nees) <= 7.0
+    assert np.sqrt(np.mean(np.square(apart))) < 1.0  # points end with the frame they were first seen in
+    assert np.min(ratio) > 0.95
+    assert np.max(ratio) < 2.5
+
+
+def test_steps_between_published_poses_have_the_covariance_that_is_said():
+    """NEES of the motion from one published pose to the next, which holds the earlier one's correction: 6 +- 0.4."""
+    rng = np.random.default_rng(26)
+    nees = []
+    for _ in range(120):
+        rotation, position = simulate_path(rng, 10)
+        points = simulate_points(rng, rotation, position, np.repeat(np.arange(9), 20), 0.4)
+        slid = slide(points, rotation, position, 4)
+        for k in range(1, 10):
+            before, now = slid.published[k - 1 : k + 1]
+            covariance = increment_covariance(slid.joint[k], slid.joint[k - 1][6:, 6:], before, now)
+            true = inverse(transform(rotation[k - 1], position[k - 1])) @ transform(rotation[k], position[k])
+            error = motion_error(true, inverse(before) @ now)
+            nees.append(error @ np.linalg.solve(covariance, error))
+    assert abs(np.mean(nees) - 6.0) <= 0.4
