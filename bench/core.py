@@ -40,6 +40,7 @@ from macvo_ros.geometry.se3 import inverse, log_so3
 from macvo_ros.matching.classic import ClassicMatcher
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction, look_up
 from macvo_ros.motion.covariance import depth_from_disparity, point_covariance
+from macvo_ros.motion.keypoint_matches import MatchedFrames
 from macvo_ros.motion.pose_solver import PointPairs
 from macvo_ros.motion.pypose_solver import solve_pose_pypose
 from macvo_ros.motion.two_frame import two_frame_motion
@@ -72,8 +73,10 @@ def speed() -> dict[str, float]:
     field = AssumedCalibration.of(sequence.camera)
     prior = ConstantVelocity(config.motion_prior).prior(0.1)
 
+    frames = MatchedFrames(first, reference, second, match)
+
     def ours() -> Any:
-        return two_frame_motion(config, matcher, field, first, reference, second, match, np.eye(4), prior)
+        return two_frame_motion(config, matcher, field, frames, np.eye(4), prior)
 
     result = ours()
     points = look_up(result.sources.reference_disparity.pixel, reference, match)

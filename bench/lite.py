@@ -41,7 +41,8 @@ from macvo_ros.evaluation.metrics import relative_errors
 from macvo_ros.evaluation.table import format_table
 from macvo_ros.geometry.se3 import inverse, skew
 from macvo_ros.matching.matcher import Match, Matcher, Prediction, make_matcher
-from macvo_ros.motion.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
+from macvo_ros.motion.keypoint_matches import MatchedFrames, TooFewPoints
+from macvo_ros.motion.two_frame import TwoFrameResult, two_frame_motion
 from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import HARD
@@ -178,7 +179,7 @@ def _solve(matcher: Matcher, sequence: RenderedSequence, index: int, config: Con
     field = AssumedCalibration.of(sequence.camera)
     try:
         prior = velocity.prior(1 / sequence.rate)
-        return two_frame_motion(config, matcher, field, first, reference, second, match, before, prior)
+        return two_frame_motion(config, matcher, field, MatchedFrames(first, reference, second, match), before, prior)
     except TooFewPoints:
         return None
 

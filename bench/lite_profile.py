@@ -37,7 +37,7 @@ from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.evaluation.table import format_table
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.lite import features, matcher
-from macvo_ros.motion import two_frame
+from macvo_ros.motion import keypoint_matches, two_frame
 from macvo_ros.odometry import attempt
 from macvo_ros.odometry import stereo_odometry as odometry
 from macvo_ros.rendering.sequence import RenderedSequence
@@ -58,7 +58,7 @@ TIMED: list[tuple[int, Any, str, str]] = [
     (4, features, "rigid_departure", "departure from a rigid motion"),
     (3, matcher.LiteMatcher, "variances", "network (both)"),
     (1, attempt, "two_frame_motion", "motion"),
-    (2, two_frame, "select_keypoints", "choose keypoints"),
+    (2, keypoint_matches, "select_keypoints", "choose keypoints"),
     (2, matcher.LiteMatcher, "refine", "refine"),
     (2, two_frame, "patch_depth_variance", "depth around the match"),
     (2, two_frame, "solve_pose", "pose"),

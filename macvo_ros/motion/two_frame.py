@@ -16,19 +16,16 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from macvo_ros.geometry.camera import StereoCamera, rays
-from macvo_ros.images.frame import StereoFrame
-from macvo_ros.matching.matcher import Match, Matcher, PointMatches, look_up
+from macvo_ros.matching.matcher import Matcher, PointMatches
 from macvo_ros.motion.calibration_evidence import calibration_evidence
 from macvo_ros.motion.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance
-from macvo_ros.motion.keypoints import select_keypoints
+from macvo_ros.motion.keypoint_matches import Laps, MatchedFrames, TooFewPoints, match_keypoints
 from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.motion.pose_solver import PointPairs, PoseSolution, solve_pose
 from macvo_ros.settings.config import Config
@@ -89,66 +86,31 @@ def point_pairs(camera: StereoCamera, points: PointMatches, patch_var: Float64 |
     )
 
 
-class TooFewPoints(Exception):
-    """There are not enough keypoints to speak of a motion."""
-
-
 def two_frame_motion(
     config: Config,
     matcher: Matcher,
     assumed: AssumedCalibration,
-    reference: StereoFrame,
-    reference_match: Match,
-    current: StereoFrame,
-    match: Match,
+    frames: MatchedFrames,
     seed: Float64,
     prior: MotionPrior,
 ) -> TwoFrameResult:
-    """Estimate the motion from `reference` to `current` from their dense matches, starting at the (4, 4) `seed`."""
-    assert match.flow is not None
-    assert match.flow_var is not None
-    start = time.perf_counter()
-    camera = current.full.camera
-    pixel = select_keypoints(
-        reference_match.disparity,
-        _first(reference_match.keypoint_disparity_var, reference_match.disparity_var),
-        match.flow,
-        _first(match.keypoint_flow_var, match.flow_var),
-        current.camera,
-        replace(config.keypoints, min_disparity=config.keypoints.min_disparity / current.reduction[0]),
-        config.seed,
-    ).astype(np.float64)
-    if len(pixel) < config.pose.min_points:
-        raise TooFewPoints(f"{len(pixel)} keypoints passed the filters, {config.pose.min_points} are needed")
-    points = look_up(pixel, reference_match, match).in_full_image(reference)
-    selected = time.perf_counter()
-
-    points = matcher.refine(reference, reference_match, current, match, points)
-    points = points.subset(points.matched_disparity - camera.disparity_offset > 0.5 * config.keypoints.min_disparity)
-    if len(points.pixel) < config.pose.min_points:
-        raise TooFewPoints(
-            f"{len(points.pixel)} of {len(pixel)} keypoints are found again, {config.pose.min_points} are needed"
-        )
-    refined = time.perf_counter()
-
-    in_images = points
-    measured = Keypoints(points.pixel, points.disparity, points.pixel + points.flow, points.matched_disparity)
-    if assumed.error is not None:
-        points = _corrected(points, assumed.model.corrected(measured, assumed.error))
-    matched = points.pixel + points.flow
-    depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)[1]
-    matched_depth, matched_var = depth_from_disparity(camera, points.matched_disparity, points.matched_disparity_var)
+    """Estimate the motion between two frames from their dense matches, starting at the (4, 4) `seed`."""
+    laps = Laps()
+    camera = frames.current.full.camera
+    in_images = match_keypoints(config, matcher, frames, laps)
+    measured = _keypoints(in_images)
+    points = in_images if assumed.error is None else _moved(in_images, assumed.model.corrected(measured, assumed.error))
     patch_var = patch_depth_variance(
-        current.camera,
-        match.disparity,
-        current.from_full(measured.matched),
-        points.flow_var / current.reduction**2,
+        frames.current.camera,
+        frames.match.disparity,
+        frames.current.from_full(measured.matched),
+        points.flow_var / frames.current.reduction**2,
         config.covariance.patch,
     )
     real = point_pairs(camera, points, patch_var)
-    weighing = ablated(real.reference_cov, real.current_cov, config.covariance.model)
-    pairs = PointPairs(real.reference, weighing[0], real.current, weighing[1])
-    covered = time.perf_counter()
+    reference_cov, current_cov = ablated(real.reference_cov, real.current_cov, config.covariance.model)
+    pairs = PointPairs(real.reference, reference_cov, real.current, current_cov)
+    laps.end("covariance")
 
     # A prior in metres has no meaning beside residuals that are not weighed in metres.
     metric = config.covariance.model in METRIC
@@ -156,8 +118,49 @@ def two_frame_motion(
     inliers = int(solution.inlier.sum())
     if inliers < config.pose.min_points:
         raise TooFewPoints(
-            f"{inliers} of {len(pixel)} keypoints agree on a motion, {config.pose.min_points} are needed"
+            f"{inliers} of {len(points.pixel)} keypoints agree on a motion, {config.pose.min_points} are needed"
         )
+    sources, calibration = _sensitivities(camera, assumed, points, patch_var, solution)
+    # The gain is linear in the noise whatever the metric was, so the real covariances go in, also in ablations.
+    covariance = solution.covariance(real) + sources.excess(matcher.disparity_correlation, matcher.flow_correlation)
+    from_prior: Float64 = np.zeros((6, 6))
+    pattern = 1.0
+    if metric:
+        # Residuals larger than promised, or more alike: the promise is scaled. (Smaller ones are luck or correlation.)
+        agree, size = solution.inlier, (camera.width, camera.height)
+        pattern = regional_chi2(solution.residual[agree], points.pixel[agree], size, matcher.disparity_correlation)
+        covariance *= max(1.0, solution.chi2, pattern)
+        from_prior = np.asarray(np.linalg.solve(solution.information, prior.information), dtype=np.float64)
+        covariance += from_prior @ np.linalg.solve(prior.information, from_prior.T)
+    evidence = None
+    if assumed.error is not None:
+        told, learned = calibration_evidence(assumed.model, measured, pairs, solution, assumed.error)
+        evidence = told if metric else None
+        scale = np.concatenate((solution.motion[:3, 3], np.zeros(3)))[:, None]
+        calibration = np.hstack((calibration, learned, scale))
+    laps.end("pose")
+    return TwoFrameResult(
+        relative=RelativeMotion(solution.motion, covariance),
+        calibration=calibration,
+        solution=solution,
+        landmarks=_landmarks(measured, points, real, solution),
+        sources=sources,
+        flow=points.flow,
+        points=in_images,
+        pattern=pattern,
+        prior_share=float(np.abs(np.linalg.eigvals(from_prior)).max()),
+        timings=laps.seconds,
+        evidence=evidence,
+    )
+
+
+def _sensitivities(
+    camera: StereoCamera, assumed: AssumedCalibration, points: PointMatches, patch_var: Float64, solution: PoseSolution
+) -> tuple[ErrorSources, Float64]:
+    """How the errors of each match go into the motion, and (6, 3 K) how those of the calibration's knots do."""
+    matched = points.pixel + points.flow
+    depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)[1]
+    matched_depth, matched_var = depth_from_disparity(camera, points.matched_disparity, points.matched_disparity_var)
     sources = error_sources(
         camera, solution, points.pixel, depth_var, matched, matched_depth, matched_var + patch_var, points.flow_var
     )
@@ -170,28 +173,12 @@ def two_frame_motion(
         points.pixel,
         matched,
     )
-    # The gain is linear in the noise whatever the metric was, so the real covariances go in, also in ablations.
-    covariance = solution.covariance(real) + sources.excess(matcher.disparity_correlation, matcher.flow_correlation)
-    from_prior: Float64 = np.zeros((6, 6))
-    pattern = 1.0
-    if metric:
-        # Residuals larger than promised, or more alike: the promise is scaled. (Smaller ones are luck or correlation.)
-        agree = solution.inlier
-        pattern = regional_chi2(
-            solution.residual[agree], points.pixel[agree], (camera.width, camera.height), matcher.disparity_correlation
-        )
-        covariance *= max(1.0, solution.chi2, pattern)
-        from_prior = np.asarray(np.linalg.solve(solution.information, prior.information), dtype=np.float64)
-        covariance += from_prior @ np.linalg.solve(prior.information, from_prior.T)
-    evidence = None
-    if assumed.error is not None:
-        told, learned = calibration_evidence(assumed.model, measured, pairs, solution, assumed.error)
-        evidence = told if metric else None
-        scale = np.concatenate((solution.motion[:3, 3], np.zeros(3)))[:, None]
-        calibration = np.hstack((calibration, learned, scale))
-    solved = time.perf_counter()
+    return sources, calibration
 
-    landmarks = Landmarks(
+
+def _landmarks(measured: Keypoints, points: PointMatches, real: PointPairs, solution: PoseSolution) -> Landmarks:
+    """The keypoints as points of the current frame, for the user; pixels are those of the image as it is."""
+    return Landmarks(
         pixel=measured.matched,
         point=real.current,
         covariance=real.current_cov,
@@ -199,39 +186,21 @@ def two_frame_motion(
         weight=solution.weight,
         inlier=solution.inlier,
     )
-    return TwoFrameResult(
-        relative=RelativeMotion(solution.motion, covariance),
-        calibration=calibration,
-        solution=solution,
-        landmarks=landmarks,
-        sources=sources,
-        flow=points.flow,
-        points=in_images,
-        pattern=pattern,
-        prior_share=float(np.abs(np.linalg.eigvals(from_prior)).max()),
-        timings={
-            "select": selected - start,
-            "refine": refined - selected,
-            "covariance": covered - refined,
-            "pose": solved - covered,
-        },
-        evidence=evidence,
-    )
 
 
-def _corrected(points: PointMatches, moved: Keypoints) -> PointMatches:
+def _keypoints(points: PointMatches) -> Keypoints:
+    return Keypoints(points.pixel, points.disparity, points.pixel + points.flow, points.matched_disparity)
+
+
+def _moved(points: PointMatches, to: Keypoints) -> PointMatches:
     """The keypoints at other places."""
     return replace(
         points,
-        pixel=moved.pixel,
-        disparity=moved.disparity,
-        flow=moved.matched - moved.pixel,
-        matched_disparity=moved.matched_disparity,
+        pixel=to.pixel,
+        disparity=to.disparity,
+        flow=to.matched - to.pixel,
+        matched_disparity=to.matched_disparity,
     )
-
-
-def _first(better: torch.Tensor | None, otherwise: torch.Tensor) -> torch.Tensor:
-    return otherwise if better is None else better
 
 
 def _solve(config: Config, pairs: PointPairs, seed: Float64, prior: MotionPrior | None) -> PoseSolution:

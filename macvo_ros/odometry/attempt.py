@@ -31,7 +31,8 @@ from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.matching.matcher import Match, Matcher, Prediction
 from macvo_ros.matching.motion_seed import feature_motion, same_start, seed_motion
-from macvo_ros.motion.two_frame import TooFewPoints, TwoFrameResult, two_frame_motion
+from macvo_ros.motion.keypoint_matches import MatchedFrames, TooFewPoints
+from macvo_ros.motion.two_frame import TwoFrameResult, two_frame_motion
 from macvo_ros.odometry.status import Status
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.motion_prior import MotionPrior
@@ -119,10 +120,10 @@ class FramePair:
         match = matcher.match(self.reference, self.current, Prediction(seed, self.reference_match.disparity))
         timings = {"match": time.perf_counter() - clock}
 
+        frames = MatchedFrames(self.reference, self.reference_match, self.current, match)
+
         def solve(start: Float64, prior: MotionPrior) -> TwoFrameResult:
-            return two_frame_motion(
-                config, matcher, calibration, self.reference, self.reference_match, self.current, match, start, prior
-            )
+            return two_frame_motion(config, matcher, calibration, frames, start, prior)
 
         try:
             prior = expected.prior
