@@ -55,8 +55,11 @@ class Laps:
         self.seconds[stage], self._begun = now - self._begun, now
 
 
-def match_keypoints(config: Config, matcher: Matcher, frames: MatchedFrames, laps: Laps) -> PointMatches:
-    """Choose keypoints in the reference and find them in the other three images, in pixels of the full ones."""
+def match_keypoints(config: Config, matcher: Matcher, frames: MatchedFrames, laps: Laps) -> tuple[PointMatches, int]:
+    """Choose keypoints in the reference and find them in the other three images, in pixels of the full ones.
+
+    Returns those that were found, and how many were chosen.
+    """
     reference, current = frames.reference_match, frames.match
     assert current.flow is not None
     assert current.flow_var is not None
@@ -80,7 +83,7 @@ def match_keypoints(config: Config, matcher: Matcher, frames: MatchedFrames, lap
     if len(points.pixel) < needed:
         raise TooFewPoints(f"{len(points.pixel)} of {len(pixel)} keypoints are found again, {needed} are needed")
     laps.end("refine")
-    return points
+    return points, len(pixel)
 
 
 def _first(better: torch.Tensor | None, otherwise: torch.Tensor) -> torch.Tensor:

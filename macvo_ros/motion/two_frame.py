@@ -52,6 +52,7 @@ class TwoFrameResult:
     evidence: what the residuals say of the calibration; None where nothing is learned.
     flow: (N, 2) pixels, of the keypoints. points: their refined matches, as measured
     in the images: without what was learned of the calibration.
+    chosen: how many keypoints were looked for.
     pattern: how much more alike than promised the residuals of neighbours are (`error_correlation.regional_chi2`).
     prior_share: the part of the motion's information, in its weakest direction, that came from the prior (0 to 1).
     """
@@ -63,6 +64,7 @@ class TwoFrameResult:
     sources: ErrorSources
     flow: Float64
     points: PointMatches
+    chosen: int
     pattern: float
     prior_share: float
     timings: dict[str, float]
@@ -97,7 +99,7 @@ def two_frame_motion(
     """Estimate the motion between two frames from their dense matches, starting at the (4, 4) `seed`."""
     laps = Laps()
     camera = frames.current.full.camera
-    in_images = match_keypoints(config, matcher, frames, laps)
+    in_images, chosen = match_keypoints(config, matcher, frames, laps)
     measured = _keypoints(in_images)
     points = in_images if assumed.error is None else _moved(in_images, assumed.model.corrected(measured, assumed.error))
     patch_var = patch_depth_variance(
@@ -147,6 +149,7 @@ def two_frame_motion(
         sources=sources,
         flow=points.flow,
         points=in_images,
+        chosen=chosen,
         pattern=pattern,
         prior_share=float(np.abs(np.linalg.eigvals(from_prior)).max()),
         timings=laps.seconds,
