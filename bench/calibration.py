@@ -19,7 +19,7 @@
     python -m bench.calibration knock WORLD:SEED ...  the right camera turns by 0.1 degrees in the middle
 
 Prints drift, honesty by horizon, and for rendered worlds what share of each error was recovered; logs of what the
-documentation quotes are in bench/results/calibration_*.txt.
+documentation quotes are in bench/results/calibration_real.txt and calibration_rendered.txt.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ _OUTLYING = 4.0
 """Times the usual scatter, which a block counts for at most."""
 _MISFIT, _MISFIT_SCALING = 0.3, 9.0
 """What constant errors of matching leave, in variances of one frame's formal estimate; of shapes, and of what scales.
-Apparent yaw where there is none, in such sigmas: rendered 2, KITTI 09 5, EuRoC MH_01 3 (`bench.calibration`)."""
+Apparent yaw in such sigmas: rendered without any 2, KITTI 09 6, EuRoC MH_01 3, where the truth contradicts it."""
 _SIGNIFICANT = (2.0, 4.0)
 """Sigmas: what scales is not corrected below, and as estimated above; in proportion between."""
 
