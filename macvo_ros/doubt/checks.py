@@ -43,7 +43,8 @@ class Checks:
     residuals: mean squared residual of the inliers per degree of freedom (1: as promised).
     epipolar_error: by how much stereo matches leave their rows beyond what is usual for these cameras, pixels.
     unconfirmed_stereo: by how much more of the image's corners have no confirmed stereo match than is usual (0 to 1).
-    rejected_keypoints: the part (0 to 1) of the chosen keypoints that were not found again, or contradict the motion.
+    missing_keypoints: the part (0 to 1) of the chosen keypoints that were not found again in all four images.
+    rejected_keypoints: the part of those found that contradict the motion.
     flow_outliers: the part of the certain matches of the image that contradict the motion.
     appearance_mismatch: the part of the image's texture that does not look as the motion predicts.
     second_motion: the part of the image, or of the keypoints, that agrees on another motion; 0: there is none.
@@ -52,6 +53,7 @@ class Checks:
     residuals: float
     epipolar_error: float
     unconfirmed_stereo: float
+    missing_keypoints: float
     rejected_keypoints: float
     flow_outliers: float
     appearance_mismatch: float
@@ -89,7 +91,8 @@ def run_checks(
         residuals=result.solution.chi2 if metric else 0.0,
         epipolar_error=math.sqrt(max(rows.epipolar_var - usual.epipolar_var, 0.0)),
         unconfirmed_stereo=max(rows.unconfirmed - usual.unconfirmed, 0.0),
-        rejected_keypoints=1.0 - float(np.sum(~rejected)) / result.chosen if metric else 0.0,
+        missing_keypoints=1.0 - len(rejected) / result.chosen,
+        rejected_keypoints=disagree.share if metric else 0.0,
         flow_outliers=outliers.share,
         appearance_mismatch=mismatch,
         second_motion=0.0 if second is None or not metric else second.support,

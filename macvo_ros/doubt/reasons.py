@@ -25,8 +25,10 @@ _SENTENCES = {
     "{usual:.2f}): left and right were not taken at the same moment, or a camera moved",
     "unconfirmed_stereo": "{figure:.0%} more of the image than before has no match in the right image (usually up to "
     "{usual:.0%}): lens covered, cameras swapped, or something close to one of them",
-    "rejected_keypoints": "{figure:.0%} of the keypoints are not found again or contradict the motion (usually up "
-    "to {usual:.0%}): moving objects or bad matches",
+    "missing_keypoints": "{figure:.0%} of the keypoints are not found again (usually up to {usual:.0%}): lens covered, "
+    "cameras swapped, or the view changed too much",
+    "rejected_keypoints": "{figure:.0%} of the keypoints contradict the motion (usually up to {usual:.0%}): moving "
+    "objects or bad matches",
     "flow_outliers": "{figure:.0%} of the image contradicts the estimated motion (usually up to {usual:.0%}); a large "
     "moving object may fill the view",
     "appearance_mismatch": "{figure:.0%} of the image does not look as the estimated motion predicts (usually up to "
