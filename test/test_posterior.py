@@ -32,7 +32,7 @@ from macvo_ros.motion.pose_solver import PointPairs, solve_pose
 from macvo_ros.settings.config import DoubtConfig, PoseConfig
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
-SOUND = Checks(1.0, 0.0, 0.0, 0.02, 0.0, 0.0, 0.0)
+SOUND = Checks(1.0, 0.0, 0.0, 0.0, 0.02, 0.0, 0.0, 0.0)
 CONFIG = DoubtConfig()
 
 
@@ -92,7 +92,7 @@ def test_unusual_frames_in_a_row_do_not_add_up():
 
 def test_without_a_prior_nothing_is_doubted():
     never = DoubtConfig(prior=0.0)
-    found = doubt(never, "lite", Checks(99.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0), 0.0)
+    found = doubt(never, "lite", Checks(99.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 0.0)
     assert found.fault == 0.0 == doubtful(never)
 
 
@@ -132,7 +132,7 @@ def test_mixed_covariances_are_consistent_beside_a_second_motion(share):
             )
             support = float(second.inlier.sum() / len(pairs))
             alternative = RelativeMotion(second.motion, measured.covariance)
-        checks = Checks(solution.chi2, 0.0, 0.0, float(rejected.mean()), float(rejected.mean()), 0.0, support)
+        checks = Checks(solution.chi2, 0.0, 0.0, 0.0, float(rejected.mean()), float(rejected.mean()), 0.0, support)
         covariance = mixed(measured, alternative, probability(checks)).covariance
         error = motion_error(truth, solution.motion)
         nees.append(error @ np.linalg.solve(covariance, error))
