@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import csv
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -272,11 +273,15 @@ def test_two_processes_under_torchrun_make_the_steps_of_one(data: Path, trained:
     out = tmp_path / "two"
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [*torchrun, "-m", "macvo_ros.cli", *words(data, out)], env=environment, cwd=tmp_path, capture_output=True,
-        text=True, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-2000:]
+    for _ in range(2):
+        done = subprocess.run(
+            [*torchrun, "-m", "macvo_ros.cli", *words(data, out)], env=environment, cwd=tmp_path, capture_output=True,
+            text=True, timeout=300,
+        )  # fmt: skip
+        if "SIGABRT" not in done.stderr:  # PyTorch's gloo can abort when an interpreter ends: pytorch/pytorch#179291
+            break
+        shutil.rmtree(out, ignore_errors=True)
+    assert done.returncode == 0, done.stderr
     assert done.stdout.count("lite.safetensors") == 1  # only one of them speaks
     one, two = read_log(trained), read_log(out)
     assert [row["step"] for row in two] == [2, 4, 6]

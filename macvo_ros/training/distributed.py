@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,8 +67,11 @@ def join_workers(device: str = "auto") -> Iterator[Worker]:
     backend = "nccl" if chosen.type == "cuda" else "gloo"
     torch.distributed.init_process_group(backend, rank=rank, world_size=count, timeout=PATIENCE)
     try:
-        yield Worker(rank, count, chosen)
+        worker = Worker(rank, count, chosen)
+        yield worker
+        worker.wait()  # the first to leave would tear down what the others still use
     finally:
+        gc.collect()  # gloo's threads must not outlive us with tensors of ours: the interpreter aborts when it ends
         torch.distributed.destroy_process_group()
 
 
