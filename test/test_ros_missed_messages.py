@@ -20,7 +20,7 @@ import random
 
 import pytest
 
-pytest.importorskip("rclpy")
+pytest.importorskip("rclpy", reason="ROS 2 is not installed; run `make build`")
 
 from macvo_ros.ros.missed_messages import MissedMessages
 

@@ -21,7 +21,7 @@ import sys
 
 import pytest
 
-pytest.importorskip("rclpy")
+pytest.importorskip("rclpy", reason="ROS 2 is not installed; run `make build`")
 
 
 def test_the_node_imports_no_plots_and_no_evaluation() -> None:
