@@ -33,7 +33,7 @@ from macvo_ros.geometry.interpolation import bilinear
 from macvo_ros.geometry.se3 import inverse
 from macvo_ros.matching.classic import FLOW_VARIANCE, STEREO_VARIANCE, ClassicMatcher
 from macvo_ros.matching.match_variance import match_evidence
-from macvo_ros.matching.matcher import Prediction, look_up
+from macvo_ros.matching.matcher import Prediction
 from macvo_ros.matching.patch_refinement import refine_matches
 from macvo_ros.motion.keypoints import select_keypoints
 from macvo_ros.rendering.sequence import RenderedSequence
@@ -140,7 +140,7 @@ def main() -> None:
         pixel = select_keypoints(
             reference.disparity, reference.disparity_var, match.flow, match.flow_var, sequence.camera, config
         ).astype(np.float64)
-        points = matcher.refine(first, reference, second, match, look_up(pixel, reference, match))
+        points = matcher.refine(first, reference, second, match, pixel)
         pixel = points.pixel  # those that were found again
         true_d, true_u, true_v = bilinear([torch.from_numpy(m) for m in (truth.disparity, *truth.static_flow)], pixel)
         errors = np.column_stack((points.disparity - true_d, points.flow[:, 0] - true_u, points.flow[:, 1] - true_v))

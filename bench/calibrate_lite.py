@@ -33,7 +33,7 @@ from bench.calibrate_classic import FIRST_SEED, correlation_curve, fit, fit_expo
 from macvo_ros.geometry.interpolation import bilinear
 from macvo_ros.geometry.se3 import inverse
 from macvo_ros.matching.lite.features import SCALE
-from macvo_ros.matching.lite.matcher import LiteMatch, LiteMatcher
+from macvo_ros.matching.lite.matcher import LiteFlow, LiteMatcher, LiteStereo
 from macvo_ros.matching.lite.refinement import (
     REFINED_FLOW_VARIANCE,
     REFINED_STEREO_VARIANCE,
@@ -79,29 +79,31 @@ def collect(sequence: RenderedSequence, index: int, stereo: Errors, flow: Errors
     poses = sequence.ground_truth
     reference = matcher.match(None, first)
     match = matcher.match(first, second, Prediction(inverse(poses[index - 1]) @ poses[index], reference.disparity))
-    assert isinstance(reference, LiteMatch)
-    assert isinstance(match, LiteMatch)
-    assert match.flow is not None
-    assert match.flow_var is not None
-    assert match.refined_flow_var is not None
-    assert reference.refined_disparity_var is not None
+    disparity, temporal = reference.known_stereo, match.temporal
+    assert isinstance(disparity, LiteStereo)
+    assert isinstance(temporal, LiteFlow)
     every = (slice(None, None, 7),) * 2
     _dense(stereo, (reference.disparity.numpy() - truth.disparity)[every], reference.disparity_var.numpy()[every])
     for axis in range(2):
-        error = match.flow[axis].numpy() - truth.static_flow[axis]
-        _dense(flow, error[every], match.flow_var[axis].numpy()[every])
+        error = temporal.flow[axis].numpy() - truth.static_flow[axis]
+        _dense(flow, error[every], temporal.flow_var[axis].numpy()[every])
 
     config = KeypointConfig()
-    assert reference.keypoint_disparity_var is not None
-    assert match.keypoint_flow_var is not None
+    assert disparity.keypoint_disparity_var is not None
+    assert temporal.keypoint_flow_var is not None
     pixel = select_keypoints(
-        reference.disparity, reference.keypoint_disparity_var, match.flow, match.keypoint_flow_var, first.camera, config
+        disparity.disparity,
+        disparity.keypoint_disparity_var,
+        temporal.flow,
+        temporal.keypoint_flow_var,
+        first.camera,
+        config,
     ).astype(np.float64)
     if len(pixel) == 0:
         return
     points = look_up(pixel, reference, match)
     left, right, following = *matcher.images(first), matcher.images(second)[0]
-    to_next = refine_smooth(left, following, match.flow.numpy().transpose(1, 2, 0), pixel, axes=2)
+    to_next = refine_smooth(left, following, temporal.flow.numpy().transpose(1, 2, 0), pixel, axes=2)
     to_right = refine_smooth(left, right, -reference.disparity.numpy()[..., None], pixel, axes=1)
     d, u, v = bilinear([torch.from_numpy(m) for m in (truth.disparity, *truth.static_flow)], pixel)
     good = to_next.ok & to_right.ok & (np.minimum(to_next.likeness, to_right.likeness) > MIN_LIKENESS)
@@ -109,12 +111,12 @@ def collect(sequence: RenderedSequence, index: int, stereo: Errors, flow: Errors
     grid = (pixel - (SCALE - 1) / 2) / SCALE
 
     error = -to_right.displacement[:, 0] - d
-    learned = (reference.refined_disparity_var,)
+    learned = (disparity.refined_var,)
     _refined(stereo, error[good], to_right.patch_var[good, 0], bilinear(learned, grid)[0][good])
-    variance = refined_variance(REFINED_STEREO_VARIANCE, learned, pixel, points.disparity_var[:, None], to_right)
+    variance = refined_variance(REFINED_STEREO_VARIANCE, learned, first, pixel, points.disparity_var[:, None], to_right)
     stereo.curve += correlation_curve(error[good], np.sqrt(variance[good, 0]), pixel[good], EDGES)
-    learned = tuple(match.refined_flow_var)
-    variance = refined_variance(REFINED_FLOW_VARIANCE, learned, pixel, points.flow_var, to_next)
+    learned = tuple(temporal.refined_var)
+    variance = refined_variance(REFINED_FLOW_VARIANCE, learned, first, pixel, points.flow_var, to_next)
     for axis, true in enumerate((u, v)):
         error = to_next.displacement[:, axis] - true
         _refined(flow, error[good], to_next.patch_var[good, axis], bilinear(learned, grid)[axis][good])

@@ -22,7 +22,7 @@ import torch
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_so3, skew, transform
 from macvo_ros.images.frame import StereoFrame
-from macvo_ros.matching.matcher import Match
+from macvo_ros.matching.matcher import FlowMatch, Match, StereoMatch
 from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.status import Status
@@ -123,4 +123,4 @@ class NoisyOdometry:
 
     def _match(self) -> Match:
         positive = torch.from_numpy(self._rng.uniform(0.1, 4.0, (2, 32, 48)).astype(np.float32))
-        return Match(positive[0], positive[1], positive, positive)
+        return Match(StereoMatch(positive[0], positive[1]), FlowMatch(positive, positive))

@@ -40,7 +40,7 @@ def matched(room):
         reference.disparity, reference.disparity_var, match.flow, match.flow_var, room.camera, KeypointConfig(count=300)
     ).astype(np.float64)
     dense = look_up(pixel, reference, match)
-    return reference, match, room.truth(10), dense, matcher.refine(first, reference, second, match, dense)
+    return reference, match, room.truth(10), dense, matcher.refine(first, reference, second, match, pixel)
 
 
 def test_dense_matches_are_near_the_truth_and_variances_know_where_not(matched):

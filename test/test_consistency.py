@@ -25,7 +25,7 @@ from macvo_ros.doubt.consistency import Outliers, appearance_mismatch, find_flow
 from macvo_ros.doubt.second_motion import find_second_motion
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_so3, transform
-from macvo_ros.matching.matcher import Match
+from macvo_ros.matching.matcher import FlowMatch, Match, StereoMatch
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.settings.config import Config
 
@@ -52,10 +52,9 @@ def matches(*, still: float, wild: float = 0.0) -> tuple[Match, Match]:
     moved = CAMERA.fx * CAMERA.baseline * inverse_depth / (1.0 - inverse_depth * MOTION[2, 3])
     after = np.where(np.arange(320) < int(320 * still), disparity, moved).astype(np.float32)
     var = torch.full((200, 320), 0.01)
-    before = Match(torch.from_numpy(disparity), var)
-    return before, Match(
-        torch.from_numpy(after), var, torch.from_numpy(flow.transpose(2, 0, 1)), torch.stack((var, var))
-    )
+    before = Match(StereoMatch(torch.from_numpy(disparity), var))
+    temporal = FlowMatch(torch.from_numpy(flow.transpose(2, 0, 1)), torch.stack((var, var)))
+    return before, Match(StereoMatch(torch.from_numpy(after), var), temporal)
 
 
 def rejected(still: float) -> Outliers:
@@ -106,10 +105,10 @@ def test_a_crowd_does_not_agree_on_a_motion():
 
 def test_what_is_uncertain_has_no_say():
     before, after = matches(still=0.55)
-    vague = Match(after.disparity, after.disparity_var, after.flow, torch.full_like(after.flow, 4.0))
+    vague = Match(after.stereo, FlowMatch(after.flow, torch.full_like(after.flow, 4.0)))
     assert find_flow_outliers(CAMERA, before, vague, MOTION).share == 0.0
     # Nor has a pixel whose depth was not found, however sure its flow is.
-    lost = Match(before.disparity * 0.1, torch.full_like(before.disparity, 400.0))
+    lost = Match(StereoMatch(before.disparity * 0.1, torch.full_like(before.disparity, 400.0)))
     assert find_flow_outliers(CAMERA, lost, after, MOTION).share == 0.0
 
 
@@ -118,8 +117,8 @@ def test_appearance_is_compared_in_images_of_every_size(pixels):
     camera = CAMERA.resized(*pixels)
     texture = np.random.default_rng(1).integers(0, 255, (10, 16), dtype=np.uint8)
     image = cv2.resize(texture, pixels, interpolation=cv2.INTER_CUBIC)
-    near = Match(torch.full(image.shape, 10.0), torch.full(image.shape, 0.01))
+    near = Match(StereoMatch(torch.full(image.shape, 10.0), torch.full(image.shape, 0.01)))
     assert appearance_mismatch(camera, (image, image), near, STILL) == 0.0
     assert appearance_mismatch(camera, (image, image[::-1]), near, STILL) > 0.3
-    unsure = Match(near.disparity, torch.full(image.shape, 1e4))
+    unsure = Match(StereoMatch(near.disparity, torch.full(image.shape, 1e4)))
     assert appearance_mismatch(camera, (image, image[::-1]), unsure, MOTION) == 0.0

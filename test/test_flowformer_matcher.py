@@ -31,7 +31,7 @@ from macvo_ros.matching.device import choose_device
 from macvo_ros.matching.flowformer import FlowFormerCov
 from macvo_ros.matching.flowformer.matcher import FlowFormerMatcher, as_tensor, compile_network
 from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow, resize_image
-from macvo_ros.matching.matcher import Match, make_matcher
+from macvo_ros.matching.matcher import FlowMatch, Match, StereoMatch, make_matcher
 from macvo_ros.matching.weights_file import write_safetensors
 from macvo_ros.odometry.pipelined_odometry import MatchAhead
 from macvo_ros.settings.config import Config, FlowFormerConfig
@@ -71,7 +71,7 @@ def test_match_is_the_network_on_both_pairs(network: FlowFormerCov) -> None:
     with torch.inference_mode():
         stereo, stereo_var = network(as_tensor(now.left, CPU), as_tensor(now.right, CPU))
         flow, flow_var = network(as_tensor(earlier.left, CPU), as_tensor(now.left, CPU))
-    assert_same(match, Match(-stereo[0, 0], stereo_var[0, 0], flow[0], flow_var[0]))
+    assert_same(match, Match(StereoMatch(-stereo[0, 0], stereo_var[0, 0]), FlowMatch(flow[0], flow_var[0])))
     assert match.disparity.shape == (HEIGHT, WIDTH)
     assert match.flow is not None
     assert match.flow.shape == (2, HEIGHT, WIDTH)

@@ -29,10 +29,10 @@ from macvo_ros.geometry.se3 import exp_so3, inverse, log_so3, transform
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.auto import choose_matcher
 from macvo_ros.matching.lite.features import CHANNELS, ImageFeatures, stereo_features, temporal_features, to_grid
-from macvo_ros.matching.lite.matcher import LiteMatch, LiteMatcher
+from macvo_ros.matching.lite.matcher import LiteMatcher
 from macvo_ros.matching.lite.network import OUTPUTS, WEIGHTS, LiteNetwork, load_network, save_network
 from macvo_ros.matching.lite.rigid_departure import fit_motion, rigid_departure
-from macvo_ros.matching.matcher import PointMatches, Prediction, look_up, make_matcher
+from macvo_ros.matching.matcher import Match, PointMatches, Prediction, look_up, make_matcher
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.matching.stereo_search import RowMatch
 from macvo_ros.odometry.status import Status
@@ -61,9 +61,7 @@ def crowd() -> RenderedSequence:
     return RenderedSequence("shapes", 8, 5, texels=256)
 
 
-def matched(
-    sequence: RenderedSequence, index: int
-) -> tuple[LiteMatcher, StereoFrame, LiteMatch, StereoFrame, LiteMatch]:
+def matched(sequence: RenderedSequence, index: int) -> tuple[LiteMatcher, StereoFrame, Match, StereoFrame, Match]:
     """Frames `index` and the next with their matches, predicted by the motion before."""
     assert sequence.ground_truth is not None
     matcher = LiteMatcher()
@@ -71,8 +69,6 @@ def matched(
     reference = matcher.match(None, first)
     motion = inverse(sequence.ground_truth[index - 1]) @ sequence.ground_truth[index]
     match = matcher.match(first, second, Prediction(motion, reference.disparity))
-    assert isinstance(reference, LiteMatch)
-    assert isinstance(match, LiteMatch)
     return matcher, first, reference, second, match
 
 
@@ -150,7 +146,7 @@ def test_departure_shows_what_moves_by_itself() -> None:
     assert np.linalg.norm(log_so3(error[:3, :3])) < 0.003
 
 
-def z_scores(truth: Truth, match: LiteMatch) -> np.ndarray:
+def z_scores(truth: Truth, match: Match) -> np.ndarray:
     assert match.flow is not None
     assert match.flow_var is not None
     error = np.clip(match.flow.numpy() - truth.static_flow, -LARGEST_ERROR, LARGEST_ERROR)
@@ -185,7 +181,7 @@ def test_refinement_improves_and_knows_how_good_it_is(room: RenderedSequence) ->
     certain = match.flow_var.sum(0).numpy()[v, u] < np.median(match.flow_var.sum(0).numpy())
     pixel = pixel[certain & truth.flow_valid[v, u]].astype(np.float64)
     dense = look_up(pixel, reference, match)
-    refined = matcher.refine(first, reference, second, match, dense)
+    refined = matcher.refine(first, reference, second, match, pixel)
 
     def errors(points: PointMatches) -> np.ndarray:
         column, row = points.pixel.astype(int).T

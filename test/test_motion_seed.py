@@ -23,7 +23,7 @@ import torch
 
 from macvo_ros.geometry.se3 import exp_so3, inverse, transform
 from macvo_ros.images.frame import StereoFrame
-from macvo_ros.matching.matcher import Match
+from macvo_ros.matching.matcher import Match, StereoMatch
 from macvo_ros.matching.motion_seed import feature_motion, seed_motion
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.rendering.sequence import RenderedSequence
@@ -34,7 +34,7 @@ Float64 = npt.NDArray[np.float64]
 def true_match(room: RenderedSequence, index: int) -> Match:
     """The exact disparity of a frame, known to 0.1 pixels."""
     disparity = torch.from_numpy(room.truth(index).disparity)
-    return Match(disparity, torch.full_like(disparity, 0.01))
+    return Match(StereoMatch(disparity, torch.full_like(disparity, 0.01)))
 
 
 def true_motion(room: RenderedSequence, first: int, second: int) -> Float64:
@@ -102,7 +102,7 @@ def test_images_that_show_nothing_leave_the_prediction(room: RenderedSequence, k
 
 def test_points_of_unknown_depth_are_not_used(room: RenderedSequence) -> None:
     match = true_match(room, 10)
-    unknown = Match(match.disparity, torch.full_like(match.disparity, 400.0))
+    unknown = Match(StereoMatch(match.disparity, torch.full_like(match.disparity, 400.0)))
     predicted = true_motion(room, 10, 11) @ turned(8.0, 1)
     assert np.array_equal(seed_motion(room[10], unknown, room[11], predicted), predicted)
     assert feature_motion(room[10], unknown, room[11]) is None

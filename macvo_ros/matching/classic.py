@@ -17,8 +17,6 @@ a variance from forward-backward disagreement, brightness residual and texture. 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +29,7 @@ from macvo_ros.images.mask import usable_pixels
 from macvo_ros.matching.epipolar_error import RowCheck, check_rows
 from macvo_ros.matching.flow_search import FlowSearch
 from macvo_ros.matching.match_variance import Evidence, VarianceCoefficients, match_evidence
-from macvo_ros.matching.matcher import Match, PointMatches, Prediction
+from macvo_ros.matching.matcher import FlowMatch, Match, PointMatches, Prediction, StereoMatch, look_up
 from macvo_ros.matching.patch_refinement import RefinedCoefficients, refine_matches
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.matching.stereo_search import disparity_range, search_rows
@@ -85,13 +83,9 @@ class ClassicMatcher:
         usable = usable_pixels(current, *_half(current.camera))
         disparity, evidence, row_check = self.match_stereo(left, right, current.camera, usable)
         disparity_var = np.ascontiguousarray(evidence.variance(STEREO_VARIANCE)[..., 0])
-        stereo = Match(
-            torch.from_numpy(disparity),
-            torch.from_numpy(disparity_var),
-            row_check=lambda: row_check,
-        )
+        stereo = StereoMatch(torch.from_numpy(disparity), torch.from_numpy(disparity_var), lambda: row_check)
         if reference is None:
-            return stereo
+            return Match(stereo)
 
         earlier, _ = reference.grey
         seed = back_seed = None
@@ -101,20 +95,18 @@ class ClassicMatcher:
         flow = self._search.flow(earlier, left, seed)
         backward = self._search.flow(left, earlier, back_seed)
         flow_var = match_evidence(earlier, left, flow, backward).variance(FLOW_VARIANCE)
-        return replace(
-            stereo,
-            flow=torch.from_numpy(np.ascontiguousarray(flow.transpose(2, 0, 1))),
-            flow_var=torch.from_numpy(np.ascontiguousarray(flow_var.transpose(2, 0, 1))),
-        )
+        axes_first = (torch.from_numpy(np.ascontiguousarray(each.transpose(2, 0, 1))) for each in (flow, flow_var))
+        return Match(stereo, FlowMatch(*axes_first))
 
     def refine(
-        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
+        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, pixel: Float64
     ) -> PointMatches:
         """Sub-pixel refinement of the three matches behind each keypoint; variances follow the refined patches.
 
         Keypoints whose patches do not look alike are left out: a dense match follows its seed even into noise.
         """
         assert match.flow is not None
+        points = look_up(pixel, reference_match, match).in_full_image(reference)
         earlier, earlier_right = reference.full.grey
         left, right = current.full.grey
         dense = np.ascontiguousarray(match.flow.numpy().transpose(1, 2, 0))

@@ -16,14 +16,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import cv2
 import numpy as np
 import torch
 
 from macvo_ros.geometry.camera import StereoCamera
-from macvo_ros.matching.matcher import Match
+from macvo_ros.matching.matcher import FlowMatch, Match, StereoMatch
 
 
 def at_full_size(match: Match, camera: StereoCamera) -> Match:
@@ -35,20 +33,17 @@ def at_full_size(match: Match, camera: StereoCamera) -> Match:
     if (width, height) == (camera.width, camera.height):
         return match
     u, v = camera.width / width, camera.height / height
-    out = replace(
-        match,
+    stereo = StereoMatch(
         disparity=_enlarged(match.disparity, camera, u, cv2.INTER_LINEAR),
         disparity_var=_enlarged(match.disparity_var, camera, u**2, cv2.INTER_NEAREST),
-        keypoint_disparity_var=None,
-        keypoint_flow_var=None,
+        row_check=match.row_check,
     )
-    if match.flow is None or match.flow_var is None:
-        return out
-    flow = [_enlarged(axis, camera, scale, cv2.INTER_LINEAR) for axis, scale in zip(match.flow, (u, v), strict=True)]
-    flow_var = [
-        _enlarged(axis, camera, scale**2, cv2.INTER_NEAREST) for axis, scale in zip(match.flow_var, (u, v), strict=True)
-    ]
-    return replace(out, flow=torch.stack(flow), flow_var=torch.stack(flow_var))
+    if match.temporal is None:
+        return Match(stereo)
+    flow, variance = match.temporal.flow, match.temporal.flow_var
+    both = [_enlarged(axis, camera, scale, cv2.INTER_LINEAR) for axis, scale in zip(flow, (u, v), strict=True)]
+    var = [_enlarged(axis, camera, scale**2, cv2.INTER_NEAREST) for axis, scale in zip(variance, (u, v), strict=True)]
+    return Match(stereo, FlowMatch(torch.stack(both), torch.stack(var)))
 
 
 def _enlarged(values: torch.Tensor, camera: StereoCamera, scale: float, kind: int) -> torch.Tensor:

@@ -54,25 +54,31 @@ class MaskedMatcher:
         match = self._matcher.match(reference, current, prediction)
         if current.masked is None:
             return match
-        match = replace(
-            match,
-            disparity_var=_ignored(match.disparity_var, current.masked),
-            keypoint_disparity_var=_ignored_if_any(match.keypoint_disparity_var, current.masked),
+        stereo, temporal = match.known_stereo, match.temporal
+        stereo = replace(
+            stereo,
+            disparity_var=_ignored(stereo.disparity_var, current.masked),
+            keypoint_disparity_var=_ignored_if_any(stereo.keypoint_disparity_var, current.masked),
         )
-        if match.flow is None or reference is None or reference.masked is None:
-            return match
-        hidden = reference.masked | _leads_to(current.masked, match.flow)
-        return replace(
-            match,
-            flow_var=_ignored_if_any(match.flow_var, hidden),
-            keypoint_flow_var=_ignored_if_any(match.keypoint_flow_var, hidden),
-        )
+        if temporal is not None and reference is not None and reference.masked is not None:
+            hidden = reference.masked | _leads_to(current.masked, temporal.flow)
+            temporal = replace(
+                temporal,
+                flow_var=_ignored(temporal.flow_var, hidden),
+                keypoint_flow_var=_ignored_if_any(temporal.keypoint_flow_var, hidden),
+            )
+        return Match(stereo, temporal)
 
     def refine(
-        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
+        self,
+        reference: StereoFrame,
+        reference_match: Match,
+        current: StereoFrame,
+        match: Match,
+        pixel: npt.NDArray[np.float64],
     ) -> PointMatches:
         """See `Matcher.refine`; keypoints that went behind the mask are left out."""
-        points = self._matcher.refine(reference, reference_match, current, match, points)
+        points = self._matcher.refine(reference, reference_match, current, match, pixel)
         masked = current.full.masked
         if masked is None:
             return points

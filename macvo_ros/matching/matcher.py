@@ -17,6 +17,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Protocol
@@ -38,25 +39,74 @@ finite, so that it can be interpolated."""
 
 
 @dataclass(frozen=True, eq=False)
-class Match:
-    """Dense matches of a frame, float32, on the matcher's device; pixels are those of the frame that was matched.
+class StereoMatch:
+    """Dense match of a frame's left image with its right one, float32, on the matcher's device.
 
     disparity: (H, W) pixels, positive: left pixel (u, v) is right pixel (u - disparity, v).
     disparity_var: (H, W) pixels^2.
-    flow: (2, H, W) pixels (u, v): reference left pixel x is current left pixel x + flow; None without a reference.
-    flow_var: (2, H, W) pixels^2, per axis.
-    row_check: returns how well the stereo match keeps to its rows, once that is known: it may still be worked on.
-    keypoint_disparity_var, keypoint_flow_var: (H/s, W/s) and (2, H/s, W/s) pixels^2, on every s-th pixel: what the
-    variances of keypoints will be once they are refined. They are chosen by it, or by the dense ones where it is None.
+    row_check: returns how well the match keeps to its rows, once that is known: it may still be worked on.
+    keypoint_disparity_var: (H/s, W/s) pixels^2, on every s-th pixel: what the variance of a keypoint will be once it is
+    refined. Keypoints are chosen by it, or by disparity_var where it is None.
     """
 
     disparity: torch.Tensor
     disparity_var: torch.Tensor
-    flow: torch.Tensor | None = None
-    flow_var: torch.Tensor | None = None
     row_check: Callable[[], RowCheck] = RowCheck
     keypoint_disparity_var: torch.Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FlowMatch:
+    """Dense match of the reference's left image with the current one, float32, on the matcher's device.
+
+    flow: (2, H, W) pixels (u, v): reference left pixel x is current left pixel x + flow.
+    flow_var: (2, H, W) pixels^2, per axis.
+    keypoint_flow_var: (2, H/s, W/s) pixels^2, see `StereoMatch`.
+    """
+
+    flow: torch.Tensor
+    flow_var: torch.Tensor
     keypoint_flow_var: torch.Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """Dense matches of a frame; pixels are those of the frame that was matched.
+
+    stereo: known, or still worked on: whoever asks for it waits. temporal: None without a reference.
+    """
+
+    stereo: StereoMatch | Future[StereoMatch]
+    temporal: FlowMatch | None = None
+
+    @property
+    def known_stereo(self) -> StereoMatch:
+        """The stereo match, as soon as it is known."""
+        return self.stereo if isinstance(self.stereo, StereoMatch) else self.stereo.result()
+
+    @property
+    def disparity(self) -> torch.Tensor:
+        """See `StereoMatch`."""
+        return self.known_stereo.disparity
+
+    @property
+    def disparity_var(self) -> torch.Tensor:
+        """See `StereoMatch`."""
+        return self.known_stereo.disparity_var
+
+    @property
+    def flow(self) -> torch.Tensor | None:
+        """See `FlowMatch`."""
+        return None if self.temporal is None else self.temporal.flow
+
+    @property
+    def flow_var(self) -> torch.Tensor | None:
+        """See `FlowMatch`."""
+        return None if self.temporal is None else self.temporal.flow_var
+
+    def row_check(self) -> RowCheck:
+        """See `StereoMatch`."""
+        return self.known_stereo.row_check()
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,11 +186,17 @@ class Matcher(Protocol):
         ...
 
     def refine(
-        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
+        self,
+        reference: StereoFrame,
+        reference_match: Match,
+        current: StereoFrame,
+        match: Match,
+        pixel: npt.NDArray[np.float64],
     ) -> PointMatches:
-        """Improve the matches at keypoints, leave out those that prove wrong; nothing to add: return `points`.
+        """The matches at (N, 2) keypoints of the reference, improved, without those that prove wrong.
 
-        points, and what is returned: in pixels of the full images (`StereoFrame.full`), which are read here.
+        pixel: of the frame that was matched. What is returned is in pixels of the full images (`StereoFrame.full`),
+        which are read here; a matcher with nothing to add returns `look_up`.
         """
         ...
 
@@ -150,7 +206,10 @@ class Matcher(Protocol):
 
 
 def look_up(pixel: npt.NDArray[np.float64], reference: Match, current: Match) -> PointMatches:
-    """Read dense matches at (N, 2) keypoints of the reference, and in the current frame where they went."""
+    """Read dense matches at (N, 2) keypoints of the reference, and in the current frame where they went.
+
+    All in pixels of the frames that were matched; see `PointMatches.in_full_image`.
+    """
     assert current.flow is not None
     assert current.flow_var is not None
     d, d_var = bilinear((reference.disparity, reference.disparity_var), pixel)

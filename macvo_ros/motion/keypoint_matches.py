@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from macvo_ros.images.frame import StereoFrame
-from macvo_ros.matching.matcher import Match, Matcher, PointMatches, look_up
+from macvo_ros.matching.matcher import Match, Matcher, PointMatches
 from macvo_ros.motion.keypoints import select_keypoints
 from macvo_ros.settings.config import Config
 
@@ -61,23 +61,22 @@ def match_keypoints(config: Config, matcher: Matcher, frames: MatchedFrames, lap
     Returns those that were found, and how many were chosen.
     """
     reference, current = frames.reference_match, frames.match
-    assert current.flow is not None
-    assert current.flow_var is not None
+    flow = current.temporal
+    assert flow is not None
     needed = config.pose.min_points
     pixel = select_keypoints(
         reference.disparity,
-        _first(reference.keypoint_disparity_var, reference.disparity_var),
-        current.flow,
-        _first(current.keypoint_flow_var, current.flow_var),
+        _first(reference.known_stereo.keypoint_disparity_var, reference.disparity_var),
+        flow.flow,
+        _first(flow.keypoint_flow_var, flow.flow_var),
         frames.current.camera,
         replace(config.keypoints, min_disparity=config.keypoints.min_disparity / frames.current.reduction[0]),
         config.seed,
     ).astype(np.float64)
     if len(pixel) < needed:
         raise TooFewPoints(f"{len(pixel)} keypoints passed the filters, {needed} are needed")
-    points = look_up(pixel, reference, current).in_full_image(frames.reference)
     laps.end("select")
-    points = matcher.refine(frames.reference, reference, frames.current, current, points)
+    points = matcher.refine(frames.reference, reference, frames.current, current, pixel)
     shift = points.matched_disparity - frames.current.full.camera.disparity_offset
     points = points.subset(shift > 0.5 * config.keypoints.min_disparity)
     if len(points.pixel) < needed:

@@ -65,10 +65,15 @@ class MatchAhead:
         return self._thread.submit(self._matcher.match, reference, current, prediction).result()
 
     def refine(
-        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
+        self,
+        reference: StereoFrame,
+        reference_match: Match,
+        current: StereoFrame,
+        match: Match,
+        pixel: npt.NDArray[np.float64],
     ) -> PointMatches:
         """See `Matcher.refine`."""
-        return self._matcher.refine(reference, reference_match, current, match, points)
+        return self._matcher.refine(reference, reference_match, current, match, pixel)
 
     def reset(self) -> None:
         """Forget cached frames; a match under way is finished first."""

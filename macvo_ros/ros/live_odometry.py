@@ -37,7 +37,7 @@ import torch
 from macvo_ros.errors import MacvoError
 from macvo_ros.geometry.se3 import rotation_from_quaternion, transform
 from macvo_ros.images.frame import Image, StereoFrame
-from macvo_ros.matching.matcher import Match
+from macvo_ros.matching.matcher import FlowMatch, Match, StereoMatch
 from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.message_fields import CLOUD_DTYPE, motion_of_twist, split_stamp
@@ -237,12 +237,11 @@ class LiveOdometry:
         known = np.isfinite(depth) & np.isfinite(depth_sigma)
         sigma = np.where(known, np.where(known, depth_sigma, 0.0) * disparity / np.maximum(depth, 1e-3), 1e3)
         variance = torch.from_numpy(np.square(flow_sigma))
-        return Match(
+        stereo = StereoMatch(
             torch.from_numpy((disparity + frame.camera.disparity_offset).astype(np.float32)),
             torch.from_numpy(np.square(sigma).astype(np.float32)),
-            torch.zeros((2, *depth.shape)),
-            torch.stack((variance, variance)),
         )
+        return Match(stereo, FlowMatch(torch.zeros((2, *depth.shape)), torch.stack((variance, variance))))
 
     def _until(self, condition: Any, what: str, timeout: float) -> None:
         end = time.monotonic() + timeout

@@ -28,7 +28,7 @@ from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.epipolar_error import RowCheck, dense_epipolar_variance
 from macvo_ros.matching.flowformer.network import Encoded, FlowFormerCov, crop
 from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow, resize_image
-from macvo_ros.matching.matcher import Match, PointMatches, Prediction
+from macvo_ros.matching.matcher import FlowMatch, Match, PointMatches, Prediction, StereoMatch, look_up
 from macvo_ros.settings.config import FlowFormerConfig
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
 
@@ -57,9 +57,8 @@ def as_match(stereo: Flow, temporal: Flow | None, masked: npt.NDArray[np.bool_] 
     if masked is not None:
         vertical_var = np.where(masked, np.float32(np.inf), vertical_var)
     row_check = partial(RowCheck, dense_epipolar_variance(vertical, vertical_var))
-    if temporal is None:
-        return Match(disparity, disparity_var, row_check=row_check)
-    return Match(disparity, disparity_var, temporal[0][0], temporal[1][0], row_check)
+    found = StereoMatch(disparity, disparity_var, row_check)
+    return Match(found, None if temporal is None else FlowMatch(temporal[0][0], temporal[1][0]))
 
 
 class FlowFormerMatcher:
@@ -115,10 +114,15 @@ class FlowFormerMatcher:
             return as_match(flows[0], flows[1] if reference is not None else None, current.masked)
 
     def refine(
-        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
+        self,
+        reference: StereoFrame,
+        reference_match: Match,
+        current: StereoFrame,
+        match: Match,
+        pixel: npt.NDArray[np.float64],
     ) -> PointMatches:
         """The dense matches are all there is."""
-        return points
+        return look_up(pixel, reference_match, match).in_full_image(reference)
 
     def reset(self) -> None:
         """Forget the features of earlier frames."""

@@ -23,6 +23,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from macvo_ros.errors import ConfigError, WeightsError
@@ -30,7 +32,7 @@ from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.flowformer.matcher import CORRELATION, Flow, as_match, as_tensor
 from macvo_ros.matching.flowformer.onnx_export import INPUTS, NETWORK, OUTPUTS
 from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow, resize_image
-from macvo_ros.matching.matcher import Match, PointMatches, Prediction
+from macvo_ros.matching.matcher import Match, PointMatches, Prediction, look_up
 from macvo_ros.settings.config import FlowFormerConfig
 
 PROVIDERS = {
@@ -102,10 +104,15 @@ class FlowFormerOnnxMatcher:
             return as_match(stereo, temporal, current.masked)
 
     def refine(
-        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
+        self,
+        reference: StereoFrame,
+        reference_match: Match,
+        current: StereoFrame,
+        match: Match,
+        pixel: npt.NDArray[np.float64],
     ) -> PointMatches:
         """The dense matches are all there is."""
-        return points
+        return look_up(pixel, reference_match, match).in_full_image(reference)
 
     def reset(self) -> None:
         """Nothing is kept between frames."""

@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import cv2
 import numpy as np
@@ -49,7 +49,7 @@ from macvo_ros.matching.lite.refinement import (
     refine_smooth,
     refined_variance,
 )
-from macvo_ros.matching.matcher import Match, PointMatches, Prediction
+from macvo_ros.matching.matcher import FlowMatch, Match, PointMatches, Prediction, StereoMatch, look_up
 from macvo_ros.matching.patch_refinement import Refinement
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.matching.stereo_search import RowMatch, disparity_range, search_rows
@@ -68,28 +68,33 @@ _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
 
 
-@dataclass(frozen=True, eq=False)
-class LiteMatch(Match):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LiteStereo(StereoMatch):
     """Also what refinement begins with.
 
-    to_right: (H, W, 1) the disparity's opposite, pixels; refined_disparity_var, refined_flow_var: (h, w) and (2, h, w)
-    on the network's grid, pixels^2, the variances that matches will have once refined.
+    to_right: (H, W, 1) the disparity's opposite, pixels.
+    refined_var: (h, w) on the network's grid, pixels^2, the variance that matches will have once refined.
     """
 
-    to_right: Float32 | None = None
-    refined_disparity_var: torch.Tensor | None = None
-    refined_flow_var: torch.Tensor | None = None
+    to_right: Float32
+    refined_var: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LiteFlow(FlowMatch):
+    """Also refined_var: (2, h, w) on the network's grid, pixels^2, see `LiteStereo`."""
+
+    refined_var: torch.Tensor
 
 
 @dataclass(eq=False)
 class _Side:
-    """Images of a frame, what the network sees of them, and its stereo match once it is known."""
+    """Images of a frame, what the network sees of them, and its stereo match once that was begun."""
 
     frame: StereoFrame
     left: ImageFeatures
     right: ImageFeatures
-    stereo: LiteMatch | None = None
-    pending: Future[LiteMatch] | None = None
+    stereo: Future[StereoMatch] | None = None
 
 
 def make_search() -> cv2.DISOpticalFlow:
@@ -125,73 +130,60 @@ class LiteMatcher:
 
     def begin(self, current: StereoFrame) -> None:
         """See `Matcher.begin`: the stereo match starts in the other thread."""
-        side = self._side(current)
-        if side.stereo is None and side.pending is None:
-            side.pending = self._thread.submit(self._match_stereo, side)
+        self._stereo_of(self._side(current))
 
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """See `Matcher.match`. The prediction seeds the flow; the stereo match of a frame is computed once.
 
-        Stereo and flow do not depend on each other: they are searched at the same time, in two threads.
+        Stereo and flow do not depend on each other: they are searched at the same time, in two threads. Flow is known
+        first, and keypoints are chosen and followed while stereo is still searched.
         """
         keep = {id(frame) for frame in (reference, current) if frame is not None}
         self._sides = {key: side for key, side in self._sides.items() if key in keep}
         side = self._side(current)
         with _side_by_side():
-            self.begin(current)
-            temporal = None if reference is None else self._match_temporal(self._side(reference), side, prediction)
             stereo = self._stereo_of(side)
-        if temporal is None:
-            return stereo
-        flow, variance = temporal
-        assert reference is not None
-        expected = _keypoint_variance(variance, self._side(reference).left.patch_variance()[1:])
-        size = current.camera.height, current.camera.width
-        return replace(
-            stereo,
-            flow=torch.from_numpy(full_flow(flow, *size)),
-            flow_var=torch.from_numpy(np.stack([_full_size(v, *size) for v in variance[:2]])),
-            refined_flow_var=torch.from_numpy(np.ascontiguousarray(variance[2:])),
-            keypoint_flow_var=torch.from_numpy(np.stack([_half_size(v) for v in expected])),
-        )
+            if reference is None:
+                return Match(stereo)
+            return Match(stereo, self._match_temporal(self._side(reference), side, prediction))
 
     def refine(
-        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, points: PointMatches
+        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, pixel: Float64
     ) -> PointMatches:
         """Sub-pixel refinement of the three matches behind each keypoint, with the variance learned for it.
 
         Keypoints whose patches do not look alike are left out: a dense match follows its seed even into noise.
         """
-        assert isinstance(reference_match, LiteMatch)
-        assert isinstance(match, LiteMatch)
-        assert match.flow is not None
-        assert match.refined_flow_var is not None
-        assert reference_match.to_right is not None
-        assert match.to_right is not None
         before, now = self._side(reference), self._side(current)
-        dense = match.flow.numpy().transpose(1, 2, 0)
+        stereo, temporal = reference_match.known_stereo, match.temporal
+        assert isinstance(stereo, LiteStereo)
+        assert isinstance(temporal, LiteFlow)
+        at = reference.to_full(pixel)
         with _side_by_side():
-            earlier = self._thread.submit(
-                refine_smooth, before.left, before.right, reference_match.to_right, points.pixel, axes=1
-            )
-            flow = refine_smooth(before.left, now.left, dense, points.pixel, axes=2)
-            matched = points.pixel + flow.displacement
-            second = refine_smooth(now.left, now.right, match.to_right, matched, axes=1)
+            earlier = self._thread.submit(refine_smooth, before.left, before.right, stereo.to_right, at, axes=1)
+            flow = refine_smooth(before.left, now.left, temporal.flow.numpy().transpose(1, 2, 0), at, axes=2)
+            matched_stereo = match.known_stereo
+            assert isinstance(matched_stereo, LiteStereo)
+            matched = at + flow.displacement
+            second = refine_smooth(now.left, now.right, matched_stereo.to_right, matched, axes=1)
+            points = look_up(pixel, reference_match, match).in_full_image(reference)
             first = earlier.result()
         alike = np.minimum(np.minimum(flow.likeness, first.likeness), second.likeness) > _MIN_LIKENESS
         return PointMatches(
-            pixel=points.pixel,
+            pixel=at,
             disparity=-first.displacement[:, 0],
-            disparity_var=_refined_disparity_var(reference_match, reference, points.pixel, points.disparity_var, first),
+            disparity_var=_refined_disparity_var(stereo, reference, at, points.disparity_var, first),
             flow=flow.displacement,
             flow_var=refined_variance(
-                REFINED_FLOW_VARIANCE, tuple(match.refined_flow_var), reference, points.pixel, points.flow_var, flow
+                REFINED_FLOW_VARIANCE, tuple(temporal.refined_var), reference, at, points.flow_var, flow
             ),
             matched_disparity=-second.displacement[:, 0],
-            matched_disparity_var=_refined_disparity_var(match, current, matched, points.matched_disparity_var, second),
+            matched_disparity_var=_refined_disparity_var(
+                matched_stereo, current, matched, points.matched_disparity_var, second
+            ),
         ).subset(alike)
 
-    def _match_stereo(self, side: _Side) -> LiteMatch:
+    def _match_stereo(self, side: _Side) -> LiteStereo:
         """Match left to right."""
         camera = side.frame.camera
         found = search_stereo(side.left, side.right, camera, self._min_depth)
@@ -199,32 +191,39 @@ class LiteMatcher:
         displacement = -full_disparity(found, camera.height, camera.width)
         expected = _keypoint_variance(variance, side.left.patch_variance()[:1])
         usable = usable_pixels(side.frame, *side.left.small.shape[::-1])
-        return LiteMatch(
+        return LiteStereo(
             disparity=torch.from_numpy(-displacement),
             to_right=displacement[..., None],
             disparity_var=torch.from_numpy(_full_size(variance[0], camera.height, camera.width)),
             row_check=self._thread.submit(check_rows, side.left.small, side.right.small, found, 2.0, usable).result,
             keypoint_disparity_var=torch.from_numpy(_half_size(expected[0])),
-            refined_disparity_var=torch.from_numpy(np.ascontiguousarray(variance[2])),
+            refined_var=torch.from_numpy(np.ascontiguousarray(variance[2])),
         )
 
-    def _match_temporal(self, earlier: _Side, now: _Side, prediction: Prediction | None) -> tuple[Float32, Float32]:
-        """Flow (H / 2, W / 2, 2) from the earlier left image to the current one, and its (4, h, w) variances."""
+    def _match_temporal(self, earlier: _Side, now: _Side, prediction: Prediction | None) -> LiteFlow:
+        """Match the earlier left image to the current one."""
         camera = now.frame.camera
         if prediction is None:
             motion, seed = np.eye(4), None
-            disparity = to_grid(self._stereo_of(earlier).disparity.numpy())
+            disparity = to_grid(self._stereo_of(earlier).result().disparity.numpy())
         else:
             motion, disparity = prediction.motion, to_grid(prediction.disparity.numpy())
             seed = seed_flow(camera, disparity, motion)
         flow = self._search.flow(earlier.left.small, now.left.small, seed)
-        evidence = temporal_features(earlier.left, now.left, flow, disparity, camera, motion)
-        return flow, self.variances(evidence)
+        variance = self.variances(temporal_features(earlier.left, now.left, flow, disparity, camera, motion))
+        expected = _keypoint_variance(variance, earlier.left.patch_variance()[1:])
+        size = camera.height, camera.width
+        return LiteFlow(
+            flow=torch.from_numpy(full_flow(flow, *size)),
+            flow_var=torch.from_numpy(np.stack([_full_size(v, *size) for v in variance[:2]])),
+            refined_var=torch.from_numpy(np.ascontiguousarray(variance[2:])),
+            keypoint_flow_var=torch.from_numpy(np.stack([_half_size(v) for v in expected])),
+        )
 
-    def _stereo_of(self, side: _Side) -> LiteMatch:
+    def _stereo_of(self, side: _Side) -> Future[StereoMatch]:
+        """The stereo match of a frame, which the other thread works on, or has."""
         if side.stereo is None:
-            side.stereo = side.pending.result() if side.pending is not None else self._match_stereo(side)
-            side.pending = None
+            side.stereo = self._thread.submit(self._match_stereo, side)
         return side.stereo
 
     def images(self, frame: StereoFrame) -> tuple[ImageFeatures, ImageFeatures]:
@@ -278,10 +277,9 @@ def full_flow(half_flow: Float32, height: int, width: int) -> Float32:
 
 
 def _refined_disparity_var(
-    match: LiteMatch, frame: StereoFrame, pixel: Float64, dense_var: Float64, refinement: Refinement
+    match: LiteStereo, frame: StereoFrame, pixel: Float64, dense_var: Float64, refinement: Refinement
 ) -> Float64:
-    assert match.refined_disparity_var is not None
-    learned = (match.refined_disparity_var,)
+    learned = (match.refined_var,)
     return refined_variance(REFINED_STEREO_VARIANCE, learned, frame, pixel, dense_var[:, None], refinement)[:, 0]
 
 
