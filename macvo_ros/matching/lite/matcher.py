@@ -122,7 +122,7 @@ class LiteMatcher:
         self._network = network or load_network()
         self._sides: dict[int, _Side] = {}
         self._search = FlowSearch(make_search)
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="macvo stereo matching")
+        self._thread = ThreadPoolExecutor(1, "macvo stereo matching", _one_torch_thread)
 
     def reset(self) -> None:
         """Forget earlier frames."""
@@ -308,9 +308,15 @@ def _half_size(coarse: Float32) -> Float32:
     return np.asarray(cv2.resize(coarse, (2 * columns, 2 * rows), interpolation=cv2.INTER_LINEAR), dtype=np.float32)
 
 
+def _one_torch_thread() -> None:
+    """Let torch use no more than the thread that this is called in, for good: see `_side_by_side`."""
+    torch.get_num_threads()  # the first call in a thread sets the number that others have; only then is ours kept
+    torch.set_num_threads(1)
+
+
 @contextmanager
 def _side_by_side() -> Iterator[None]:
-    """Let torch use no more than the thread that calls it, here and in the threads this one starts, and take turns.
+    """Let torch use no more than the thread that calls it, and take turns with the thread that matches stereo.
 
     The two searches keep two cores busy, and on a busy machine the layers' threads wait for each other: forty times the
     time was seen. A thread that waits for the interpreter should not wait the 5 ms that Python lets it.
