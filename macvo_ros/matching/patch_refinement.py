@@ -17,20 +17,17 @@
 The patch of the source image is compared with the target image warped by a *plane*: an affine map that starts as the
 plane through the dense match around the keypoint. Slant and perspective inside the patch therefore do not bias the
 shift, and neither does the noise of the dense match. Unknowns: shift (u, v; only u for stereo), the plane's slopes,
-gain and offset. Vectorised over all keypoints; gradients are those of the source patch (inverse compositional), so the
-normal matrices are inverted once.
+gain and offset (`patch_model.py`). Vectorised over all keypoints.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
-import cv2
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
+
+from macvo_ros.matching.patch_model import CONVERGED, READ_NOISE, likeness, linearise, patch_window, read_bilinear
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -40,14 +37,6 @@ Grey = npt.NDArray[np.uint8]
 _ITERATIONS = 3
 _MAX_SHIFT = 1.0
 """A refinement further than this from the dense match is not one, pixels of what was matched."""
-_CONVERGED = 0.02
-"""A step below this is the last one of a keypoint, pixels."""
-_READ_NOISE = 1.0
-_NOISE = 2.0
-"""Ordinary residual of a patch, grey levels, against which the certainty of the slopes is weighed."""
-_RIDGE = 1.0
-_SLOPE = 0.05
-"""By how much slopes of the dense match may be off (1 sigma), pixels per pixel; errors are alike from 0.02 to 0.15."""
 _PLANE = (18, 9)
 """Radius and stride of the samples that the plane through the dense match is fitted to, pixels of what was matched."""
 
@@ -101,30 +90,14 @@ def refine_matches(
     The patch is that of the nearest whole pixel whose patch lies in the image; the plane leads from there to the
     keypoint.
     """
-    radius = min(radius, (min(source.shape) - 3) // 2 // stride * stride)
-    offsets, window = _patch(radius, stride)
-    margin = radius + 1
-    whole = np.clip(np.rint(pixel).astype(np.int64), margin, np.array(source.shape[::-1]) - 1 - margin)
-    template, gradients = _template(source, whole, radius, stride)
-    lever = (offsets / radius).T
+    model = linearise(source, pixel, radius, stride, axes)
+    whole, offsets, window, lever = model.whole, model.offsets, model.window, model.lever
+    template, project, radius = model.template, model.project, model.radius
     moving, count = 3 * axes, len(pixel)  # shift and two slopes of each axis, then gain and offset
-    basis = np.empty((count, moving + 2, template.shape[1]), np.float32)
-    basis[:, :axes] = gradients[:, :axes]
-    for axis in range(axes):
-        np.multiply(gradients[:, axis, None], lever, out=basis[:, axes + 2 * axis : axes + 2 * axis + 2])
-    basis[:, moving] = template - (template @ window)[:, None]
-    basis[:, moving + 1] = 1.0
-    weighted = basis * window
-    normal = weighted @ basis.transpose(0, 2, 1)
-    samples = float(window.sum() ** 2 / (window**2).sum())  # effective number of them
-    steady = _NOISE**2 / samples / (_SLOPE * radius) ** 2
-    ridge = np.array([_RIDGE / len(offsets)] * axes + [steady] * 2 * axes + [1e-3, 0.0], np.float32)
-    solver = np.linalg.inv(normal.astype(np.float64) + np.diag(ridge)).astype(np.float32)
-    project = solver @ weighted
 
     reduction = np.array(source.shape[::-1]) / np.array(dense.shape[1::-1])
     largest = np.float32(_MAX_SHIFT * reduction.max())
-    start, slope, bend = _plane(dense, whole, reduction)
+    start, slope, bend = fitted_plane(dense, whole, reduction)
     positions = [whole[:, axis, None].astype(np.float32) + offsets[:, axis] for axis in range(2)]  # in the target
     for axis in range(axes):
         positions[axis] += start[:, axis, None] + slope[:, axis] @ offsets.T
@@ -136,31 +109,31 @@ def refine_matches(
         moved = [position[active] for position in positions]
         for axis in range(axes):
             moved[axis] = moved[axis] + (turn[active, axis] @ lever + shift[active, axis, None])
-        error[active] = _read(values, *moved) - template[active]
+        error[active] = read_bilinear(values, *moved) - template[active]
         solution[active] = (project[active] @ error[active][..., None])[..., 0]
         step = np.clip(solution[active, :moving], -largest / 2, largest / 2)
         shift[active] -= step[:, :axes]
         turn[active] -= step[:, axes:].reshape(-1, axes, 2)
-        moves = np.arange(count)[active][np.abs(step[:, :axes]).max(axis=1) >= _CONVERGED]
+        moves = np.arange(count)[active][np.abs(step[:, :axes]).max(axis=1) >= CONVERGED]
         if not len(moves):
             break
         active = moves
-    residual = error - (solution[:, None, :] @ basis)[:, 0]
-    noise2 = (residual**2) @ window + np.float32(_READ_NOISE**2)
-    diagonal = np.diagonal(solver, axis1=1, axis2=2)[:, :axes]
+    residual = error - (solution[:, None, :] @ model.basis)[:, 0]
+    noise2 = (residual**2) @ window + np.float32(READ_NOISE**2)
+    diagonal = np.diagonal(model.solver, axis1=1, axis2=2)[:, :axes]
     ok = (np.abs(shift).max(axis=1) <= largest) & np.isfinite(shift).all(axis=1)
     slope += np.where(ok[:, None, None], turn / np.float32(radius), np.float32(0))
     at_pixel = start + (slope @ (pixel - whole)[:, :, None])[:, :, 0]
     return Refinement(
         displacement=np.where(ok[:, None], shift, 0.0) + at_pixel,
-        patch_var=(noise2[:, None] * diagonal / samples).astype(np.float64),
+        patch_var=(noise2[:, None] * diagonal / model.samples).astype(np.float64),
         ok=ok,
-        likeness=_likeness(template, error + template, window),
+        likeness=likeness(template, error + template, window),
         bend=bend,
     )
 
 
-def _plane(dense: Float32, pixel: Whole, reduction: Float64) -> tuple[Float32, Float32, Float64]:
+def fitted_plane(dense: Float32, pixel: Whole, reduction: Float64) -> tuple[Float32, Float32, Float64]:
     """Values (N, A) of an (H, W, A) map at (N, 2) pixels, its slopes (N, A, 2) along u and v around, and bend (N,).
 
     Weighted least squares over a symmetric window, where offset and slopes do not mix; the value is the map's own.
@@ -168,7 +141,7 @@ def _plane(dense: Float32, pixel: Whole, reduction: Float64) -> tuple[Float32, F
     """
     at = (pixel + 0.5) / reduction - 0.5
     whole = np.rint(at).astype(np.int64)
-    offsets, window = _patch(*_PLANE)
+    offsets, window = patch_window(*_PLANE)
     height, width, axes = dense.shape
     side = np.arange(-_PLANE[0], _PLANE[0] + 1, _PLANE[1])
     index = _index(whole, side, height, width)
@@ -189,72 +162,8 @@ def _plane(dense: Float32, pixel: Whole, reduction: Float64) -> tuple[Float32, F
     return value * scale[:axes], slope * (scale[:axes, None] / scale), bend * float(reduction.mean())
 
 
-def _likeness(a: Float32, b: Float32, window: Float32) -> Float64:
-    """Normalised correlation of (N, P) patches under a (P,) window."""
-    a = a - (a @ window)[:, None]
-    b = b - (b @ window)[:, None]
-    return np.asarray((a * b) @ window / np.sqrt((a * a) @ window * ((b * b) @ window) + 1e-6), dtype=np.float64)
-
-
-def _template(image: npt.NDArray[Any], whole: Whole, radius: int, stride: int) -> tuple[Float32, Float32]:
-    """(N, P) values of an (H, W) image around (N, 2) whole pixels, and their (N, 2, P) gradients along u and v.
-
-    The pixels lie at least radius + 1 from the edge.
-    """
-    side = 2 * radius + 3
-    corner = whole - (radius + 1)
-    around = sliding_window_view(image, (side, side))[corner[:, 1], corner[:, 0]].astype(np.float32, copy=False)
-    middle, before, after = slice(1, -1, stride), slice(0, -2, stride), slice(2, None, stride)
-    count, samples = len(whole), (2 * (radius // stride) + 1) ** 2
-    gradients = np.empty((count, 2, samples), np.float32)
-    across = gradients.reshape(count, 2, 2 * (radius // stride) + 1, -1)
-    np.subtract(around[:, middle, after], around[:, middle, before], out=across[:, 0])
-    np.subtract(around[:, after, middle], around[:, before, middle], out=across[:, 1])
-    gradients *= np.float32(0.5)
-    return around[:, middle, middle].reshape(count, samples), gradients
-
-
 def _index(whole: Whole, side: Whole, height: int, width: int) -> Whole:
     """(N, S * S) flat indices of the pixels at all pairs of (S,) offsets from (N, 2) pixels; outside is the edge."""
     column = np.clip(whole[:, 0, None] + side, 0, width - 1)
     row = np.clip(whole[:, 1, None] + side, 0, height - 1) * width
     return np.asarray((row[:, :, None] + column[:, None, :]).reshape(len(whole), -1))
-
-
-def _read(image: Float32, u: Float32, v: Float32) -> Float32:
-    """Bilinear reads of an (H, W) image at (N, P) pixels (u, v); outside is the edge."""
-    if _remap_is_exact():
-        return np.asarray(cv2.remap(image, u, v, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE), dtype=np.float32)
-    height, width = image.shape
-    u, v = np.clip(u, 0, width - 1), np.clip(v, 0, height - 1)
-    column, row = u.astype(np.int32), v.astype(np.int32)
-    np.minimum(column, max(width - 2, 0), out=column)
-    np.minimum(row, max(height - 2, 0), out=row)
-    u -= column
-    v -= row
-    index = row * width + column
-    right, down = min(1, width - 1), min(1, height - 1) * width
-    flat = image.ravel()
-    upper, lower = flat.take(index), flat.take(index + down)
-    upper += u * (flat.take(index + right) - upper)
-    lower += u * (flat.take(index + (down + right)) - lower)
-    upper += v * (lower - upper)
-    return np.asarray(upper, dtype=np.float32)
-
-
-@lru_cache(maxsize=1)
-def _remap_is_exact() -> bool:
-    """Whether OpenCV reads where it is asked to: version 4 rounds positions to 1/32 pixel, more than our errors."""
-    ramp = np.arange(8, dtype=np.float32)[None].repeat(8, axis=0)
-    at = np.full((1, 1), 3.3, np.float32)
-    return abs(float(cv2.remap(ramp, at, at, cv2.INTER_LINEAR)[0, 0]) - 3.3) < 1e-4
-
-
-@lru_cache(maxsize=4)
-def _patch(radius: int, stride: int) -> tuple[Float32, Float32]:
-    """(P, 2) offsets and (P,) Gaussian window of sum 1."""
-    side = np.arange(-radius, radius + 1, stride, dtype=np.float32)
-    u, v = np.meshgrid(side, side)
-    offsets = np.stack((u.ravel(), v.ravel()), axis=-1)
-    window = np.exp(-0.5 * (offsets**2).sum(axis=1) / (0.5 * radius) ** 2)
-    return offsets, (window / window.sum()).astype(np.float32)

@@ -27,17 +27,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.matching.patch_refinement import (
-    _CONVERGED,
-    _NOISE,
-    _READ_NOISE,
-    _RIDGE,
-    _SLOPE,
-    _likeness,
-    _patch,
-    _read,
-    _template,
-)
+from macvo_ros.matching.patch_model import CONVERGED, READ_NOISE, likeness, linearise, patch_window, read_bilinear
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -98,32 +88,15 @@ def cut_patches(image: Float32, pixel: Float64, radius: int, stride: int, axes: 
 
     axes: 2; 1 for patches that will be looked for along their row only.
     """
-    radius = min(radius, (min(image.shape) - 3) // 2 // stride * stride)
-    offsets, window = _patch(radius, stride)
-    margin = radius + 1
-    whole = np.clip(np.rint(pixel).astype(np.int64), margin, np.array(image.shape[::-1]) - 1 - margin)
-    template, gradients = _template(image, whole, radius, stride)
-    lever, moving = (offsets / radius).T, 3 * axes
-    basis = np.empty((len(pixel), moving + 2, template.shape[1]), np.float32)
-    basis[:, :axes] = gradients[:, :axes]
-    for axis in range(axes):
-        np.multiply(gradients[:, axis, None], lever, out=basis[:, axes + 2 * axis : axes + 2 * axis + 2])
-    basis[:, moving] = template - (template @ window)[:, None]
-    basis[:, moving + 1] = 1.0
-    weighted = basis * window
-    normal = weighted @ basis.transpose(0, 2, 1)
-    samples = float(window.sum() ** 2 / (window**2).sum())
-    steady = _NOISE**2 / samples / (_SLOPE * radius) ** 2
-    ridge = np.array([_RIDGE / template.shape[1]] * axes + [steady] * 2 * axes + [1e-3, 0.0], np.float32)
-    solver = np.linalg.inv(normal.astype(np.float64) + np.diag(ridge)).astype(np.float32)
+    model = linearise(image, pixel, radius, stride, axes)
     ones = np.ones(len(pixel), np.int64)
     return Patches(
-        offset=(pixel - whole).astype(np.float32),
-        template=template,
-        project=solver @ weighted,
-        normal=normal + 2 * np.diag(ridge),
-        spread=np.diagonal(solver, axis1=1, axis2=2)[:, :axes] / np.float32(samples),
-        radius=radius * ones,
+        offset=(pixel - model.whole).astype(np.float32),
+        template=model.template,
+        project=model.project,
+        normal=model.normal + 2 * np.diag(model.ridge),
+        spread=np.diagonal(model.solver, axis1=1, axis2=2)[:, :axes] / np.float32(model.samples),
+        radius=model.radius * ones,
         stride=stride * ones,
     )
 
@@ -133,7 +106,7 @@ def find_patches(patches: Patches, image: Float32, expected: Float64, warp: Floa
     if not len(patches):
         none = np.empty(0)
         return FoundPatches(np.empty((0, 2)), np.empty((0, patches.spread.shape[1])), none.astype(bool), none)
-    offsets, window = _patch(int(patches.radius[0]), int(patches.stride[0]))
+    offsets, window = patch_window(int(patches.radius[0]), int(patches.stride[0]))
     turn, axes = warp.astype(np.float32), patches.spread.shape[1]
     middle = expected.astype(np.float32) - (turn @ patches.offset[:, :, None])[:, :, 0]
     positions = turn @ offsets.T + middle[:, :, None]  # (N, 2, S)
@@ -143,17 +116,17 @@ def find_patches(patches: Patches, image: Float32, expected: Float64, warp: Floa
     active = np.arange(len(patches))
     for _ in range(_ITERATIONS):
         moved = positions[active] + turn[active, :, :axes] @ (shift[active, :, None] + bent[active] @ lever)
-        error[active] = _read(image, moved[:, 0], moved[:, 1]) - patches.template[active]
+        error[active] = read_bilinear(image, moved[:, 0], moved[:, 1]) - patches.template[active]
         solution[active] = (patches.project[active] @ error[active][..., None])[..., 0]
         step = np.clip(solution[active, : 3 * axes], -0.7, 0.7)
         shift[active] -= step[:, :axes]
         bent[active] -= step[:, axes:].reshape(-1, axes, 2)
-        active = active[np.abs(step[:, :axes]).max(axis=1) >= _CONVERGED]
+        active = active[np.abs(step[:, :axes]).max(axis=1) >= CONVERGED]
         if not len(active):
             break
     # |e - B s|^2 with s = (N + ridge)^-1 B' e
     explained = ((solution[:, None] @ patches.normal)[:, 0] * solution).sum(axis=1)
-    noise2 = np.maximum((error**2) @ window - explained, 0) + np.float32(_READ_NOISE**2)
+    noise2 = np.maximum((error**2) @ window - explained, 0) + np.float32(READ_NOISE**2)
     here = (turn[:, :axes, :axes] ** 2 @ patches.spread[:, :, None])[:, :, 0]
     at_point = shift + (bent @ patches.offset[:, :, None])[:, :, 0] / np.float32(patches.radius[0])
     found = np.isfinite(shift).all(axis=1) & (np.abs(shift).max(axis=1) <= _MAX_SHIFT)
@@ -161,5 +134,5 @@ def find_patches(patches: Patches, image: Float32, expected: Float64, warp: Floa
         pixel=expected + np.where(found[:, None], (turn[:, :, :axes] @ at_point[:, :, None])[:, :, 0], 0.0),
         patch_var=(noise2[:, None] * here).astype(np.float64),
         found=found,
-        likeness=_likeness(patches.template, error + patches.template, window),
+        likeness=likeness(patches.template, error + patches.template, window),
     )

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
-from macvo_ros.matching.patch_refinement import _plane
+from macvo_ros.matching.patch_refinement import fitted_plane
 from macvo_ros.matching.patch_tracking import Patches, cut_patches, find_patches
 from macvo_ros.motion.sliding_window import Sightings
 from macvo_ros.motion.window_points import LEAST_DISPARITY, Bool, WindowPoints, WindowState
@@ -93,7 +93,7 @@ def first_views(image: Float32, match: Match, points: PointMatches) -> PointPatc
     radius = int(np.clip(_STRIDE * round(image.shape[1] / 107), *_RADII))
     disparity = match.disparity.numpy(force=True)[..., None]
     reduction = np.array(image.shape[::-1]) / np.array(disparity.shape[1::-1])
-    slope = _plane(disparity, np.rint(points.pixel).astype(np.int64), reduction)[1][:, 0]
+    slope = fitted_plane(disparity, np.rint(points.pixel).astype(np.int64), reduction)[1][:, 0]
     variance = np.vstack((points.flow_var.T, points.matched_disparity_var))
     return PointPatches(cut_patches(image, points.pixel, radius, _STRIDE), slope.astype(np.float64), variance)
 
