@@ -90,8 +90,9 @@ def main() -> None:
         tracks: dict[tuple[float, ...], dict[int, float]] = defaultdict(dict)
         for index in range(len(sequence)):
             odometry.track(sequence[index])
-            assert odometry._window is not None
-            for name, distance in off_line(odometry._window, poses):
+            window = None if odometry._now is None else odometry._now.window
+            assert window is not None
+            for name, distance in off_line(window, poses):
                 tracks[name][index] = distance
         squares = float(np.mean([d * d for track in tracks.values() for d in track.values()]))
         cells = []

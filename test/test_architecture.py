@@ -18,9 +18,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
+
+from macvo_ros.odometry.track_state import Track
 
 PACKAGE = Path(__file__).resolve().parent.parent / "macvo_ros"
 
@@ -68,3 +71,28 @@ def test_every_folder_has_its_place() -> None:
     assert folders <= {*LAYERS, *AROUND, "msg", "srv"}
     loose = {path.stem for path in PACKAGE.glob("*.py")}
     assert loose == {"__init__", "cli", "errors", "atomic_write"}
+
+
+def test_the_loop_keeps_little_state() -> None:
+    """What the odometry remembers between frames is one value, `Track`; a new field there wants a good reason."""
+    source = (PACKAGE / "odometry" / "stereo_odometry.py").read_text()
+    loop = next(node for node in ast.parse(source).body if isinstance(node, ast.ClassDef))
+    stored = {
+        node.attr
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self"
+    }
+    assert "_now" in stored
+    assert len(stored) <= 6, sorted(stored)
+    assert len(fields(Track)) <= 6
+
+
+def test_the_loop_is_read_in_one_go() -> None:
+    """CONTRIBUTING asks for at most 250 lines a file, and a function reads on one screen."""
+    for file in sorted((PACKAGE / "odometry").glob("*.py")):
+        source = file.read_text()
+        assert source.count("\n") <= 250, file
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.FunctionDef):
+                length = (node.end_lineno or 0) - node.lineno + 1
+                assert length <= 50, f"{file.name}: {node.name} has {length} lines"

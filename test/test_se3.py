@@ -23,6 +23,7 @@ from scipy.spatial.transform import Rotation
 from macvo_ros.geometry.se3 import (
     exp_so3,
     inverse,
+    lever_arm,
     log_so3,
     nearest_rotation,
     quaternion,
@@ -61,3 +62,9 @@ def test_inverse_and_nearest_rotation():
     np.testing.assert_allclose(mended @ mended.T, np.eye(3), atol=1e-12)
     assert np.linalg.det(mended) > 0.999
     assert np.abs(mended - pose[:3, :3]).max() < 3e-4
+
+
+def test_lever_arm_carries_the_error_of_a_pose_to_a_point_fixed_to_it():
+    arm, error = np.array([0.8, -0.3, 1.1]), np.array([0.02, -0.01, 0.03, 1e-5, -2e-5, 3e-5])
+    moved = error[:3] + (exp_so3(error[3:]) - np.eye(3)) @ arm
+    np.testing.assert_allclose(lever_arm(arm) @ error, np.concatenate((moved, error[3:])), atol=1e-8)

@@ -22,7 +22,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.geometry.se3 import skew
+from macvo_ros.geometry.se3 import lever_arm
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.pipelined_odometry import PipelinedOdometry
@@ -61,9 +61,7 @@ def camera_estimate(estimate: Estimate, base_from_camera: Float64) -> Estimate:
 
     t_c = t_b + R_b l, so the error is dt_c = dt_b + dtheta x (R_b l): the lever arm turns rotation into translation.
     """
-    lever = estimate.pose[:3, :3] @ base_from_camera[:3, 3]
-    jacobian = np.eye(6)
-    jacobian[:3, 3:] = -skew(lever)
+    jacobian = lever_arm(estimate.pose[:3, :3] @ base_from_camera[:3, 3])
     return replace(
         estimate,
         pose=estimate.pose @ base_from_camera,

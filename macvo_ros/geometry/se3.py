@@ -110,3 +110,10 @@ def inverse(pose: Float64) -> Float64:
 def difference(motion: Float64, other: Float64) -> Float64:
     """(6,) [dt, dtheta], t_other = t + dt and R_other = Exp(dtheta) R, that carries one (4, 4) motion to another."""
     return np.concatenate((other[:3, 3] - motion[:3, 3], log_so3(other[:3, :3] @ motion[:3, :3].T)))
+
+
+def lever_arm(offset: Float64) -> Float64:
+    """(6, 6) [[I, -[d]x], [0, I]]: the error [dt, dtheta] of a pose, taken to a point (3,) d further, same axes."""
+    out = np.eye(6)
+    out[:3, 3:] = -skew(offset)
+    return out

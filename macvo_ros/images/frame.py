@@ -64,6 +64,10 @@ class StereoFrame:
         """The frame as the camera took it."""
         return self if self.reduced_from is None else self.reduced_from
 
+    def seconds_since(self, earlier: StereoFrame) -> float:
+        """From the stamp of another frame to that of this one."""
+        return (self.stamp - earlier.stamp) * 1e-9
+
     @cached_property
     def grey(self) -> tuple[Image, Image]:
         """(H, W) left and right, grey; converted once."""

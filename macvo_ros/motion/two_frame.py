@@ -70,6 +70,11 @@ class TwoFrameResult:
     timings: dict[str, float]
     evidence: Evidence | None = None
 
+    @property
+    def median_flow(self) -> float:
+        """Of the keypoints that agree, pixels."""
+        return float(np.median(np.linalg.norm(self.flow[self.solution.inlier], axis=1)))
+
 
 def point_pairs(camera: StereoCamera, points: PointMatches, patch_var: Float64 | float = 0.0) -> PointPairs:
     """Matched keypoints as points in both frames, metres, with their covariances (paper III-C).

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
-from macvo_ros.geometry.se3 import exp_so3, nearest_rotation, skew
+from macvo_ros.geometry.se3 import exp_so3, lever_arm, nearest_rotation, skew
 from macvo_ros.motion.pose_solver import REJECT_CHI2_3
 from macvo_ros.motion.window_points import (
     LEAST_DISPARITY,
@@ -210,8 +210,7 @@ def _pose_terms(
         part = slice(bounds[index], bounds[index + 1])
         mine = axes[k] @ rows[:, part].reshape(6, -1)
         normal, push = mine @ mine.T, mine @ errors[part].reshape(-1)
-        lever = np.eye(6)
-        lever[:3, 3:] = -skew(state.position[k] - state.position[a])
+        lever = lever_arm(state.position[k] - state.position[a])
         towards = normal @ lever
         information[k, :, k] += normal
         information[k, :, a] -= towards

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.geometry.se3 import difference, inverse, skew, transform
+from macvo_ros.geometry.se3 import difference, inverse, lever_arm, transform
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
 from macvo_ros.motion.followed_points import PointPatches, SmoothPair, first_views, follow
@@ -235,8 +235,7 @@ def increment_covariance(joint: Float64, published: Float64, place: Float64, pos
     previous pose has been corrected since is an error that the published one had beside; corrections do not depend on
     what remains wrong after them.
     """
-    lever = np.eye(6)
-    lever[:3, 3:] = -skew(pose[:3, 3] - place[:3, 3])
+    lever = lever_arm(pose[:3, 3] - place[:3, 3])
     back = block_rotation(place).T
     both = back @ np.hstack((-lever, np.eye(6)))
     values, vectors = np.linalg.eigh(published - joint[:6, :6])

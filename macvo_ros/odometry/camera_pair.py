@@ -1,0 +1,86 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""A pair of cameras on a robot: where it is mounted, and what is known of its calibration so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.images.frame import StereoFrame
+from macvo_ros.matching.matcher import Match
+from macvo_ros.motion.two_frame import TwoFrameResult
+from macvo_ros.settings.config import CalibrationConfig
+from macvo_ros.uncertainty.calibration_error import CalibrationConstants
+from macvo_ros.uncertainty.online_calibration import OnlineCalibration
+from macvo_ros.uncertainty.path_step import PathStep
+from macvo_ros.uncertainty.rectification_monitor import RectificationMonitor
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
+from macvo_ros.uncertainty.row_evidence import row_evidence
+from macvo_ros.uncertainty.trajectory import to_base
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class CameraPair:
+    """What is known of a pair of cameras: what their calibration is off by, and what may remain.
+
+    base_from_camera: (4, 4) pose of the left optical frame in the base frame, metres.
+    """
+
+    base_from_camera: Float64
+    calibration: OnlineCalibration
+    rectification: RectificationMonitor
+
+    @staticmethod
+    def first_seen(frame: StereoFrame, match: Match, mount: Float64, config: CalibrationConfig) -> CameraPair:
+        """Cameras of which one matched frame is known; mount: (4, 4) `base_from_camera`."""
+        calibration = OnlineCalibration(frame.full.camera, config)
+        cameras = CameraPair(mount, calibration, RectificationMonitor(frame.reduction[1]))
+        cameras.learn_rows(match)
+        return cameras
+
+    @property
+    def constants(self) -> CalibrationConstants:
+        """Covariance of the calibration's unknown constants, as measured so far."""
+        learned = self.calibration.covariance
+        variance = self.rectification.calibration_variance if learned is None else self.rectification.least_variance
+        return CalibrationConstants(variance, self.calibration.assumed.field.covariance, learned)
+
+    def step(self, origin: int, motion: RelativeMotion) -> PathStep:
+        """What a predicted motion of the camera, from the frame of a stamp, adds to the path of the base.
+
+        With what is known of the calibration now.
+        """
+        return PathStep(origin, to_base(motion, self.base_from_camera), constants=self.constants)
+
+    def learn_rows(self, match: Match) -> None:
+        """Learn from the match of a sound frame how well the rows of the images agree."""
+        rows = match.row_check()
+        self.rectification.learn(rows.epipolar_var, rows.unconfirmed)
+
+    def learn_calibration(self, frame: StereoFrame, match: Match, result: TwoFrameResult, seconds: float) -> bool:
+        """Learn from a sound frame, `seconds` after its reference; true where a camera was knocked."""
+        if result.evidence is None:
+            return False
+        evidence, corners = result.evidence, match.row_check().corners
+        if corners is not None:
+            across, down = frame.reduction
+            rows = frame.to_full(corners[:, :2]), across * corners[:, 2], down * corners[:, 3]
+            evidence = evidence.plus(row_evidence(self.calibration.model, *rows))
+        return self.calibration.learn(evidence, seconds, result.median_flow)
