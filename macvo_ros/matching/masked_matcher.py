@@ -28,30 +28,18 @@ import numpy.typing as npt
 import torch
 
 from macvo_ros.images.frame import StereoFrame
-from macvo_ros.matching.matcher import IGNORED_VARIANCE, Match, Matcher, PointMatches, Prediction
+from macvo_ros.matching.matcher import IGNORED_VARIANCE, Match, PointMatches, Prediction
+from macvo_ros.matching.wrapped_matcher import WrappedMatcher
 
 Mask = npt.NDArray[np.bool_]
 
 
-class MaskedMatcher:
-    """`Matcher` around another one, for frames with a mask."""
-
-    def __init__(self, matcher: Matcher) -> None:
-        self.name = matcher.name
-        self.device = matcher.device
-        self.work_pixels = matcher.work_pixels
-        self.uses_prediction = matcher.uses_prediction
-        self.disparity_correlation = matcher.disparity_correlation
-        self.flow_correlation = matcher.flow_correlation
-        self._matcher = matcher
-
-    def begin(self, current: StereoFrame) -> None:
-        """See `Matcher.begin`."""
-        self._matcher.begin(current)
+class MaskedMatcher(WrappedMatcher):
+    """A matcher for frames with a mask."""
 
     def match(self, reference: StereoFrame | None, current: StereoFrame, prediction: Prediction | None = None) -> Match:
         """See `Matcher.match`: variances under the mask, and of flow that leads there, are IGNORED_VARIANCE."""
-        match = self._matcher.match(reference, current, prediction)
+        match = super().match(reference, current, prediction)
         if current.masked is None:
             return match
         stereo, temporal = match.known_stereo, match.temporal
@@ -78,17 +66,13 @@ class MaskedMatcher:
         pixel: npt.NDArray[np.float64],
     ) -> PointMatches:
         """See `Matcher.refine`; keypoints that went behind the mask are left out."""
-        points = self._matcher.refine(reference, reference_match, current, match, pixel)
+        points = super().refine(reference, reference_match, current, match, pixel)
         masked = current.full.masked
         if masked is None:
             return points
         column, row = np.rint(points.pixel + points.flow).astype(np.intp).T
         rows, columns = masked.shape
         return points.subset(~masked[np.clip(row, 0, rows - 1), np.clip(column, 0, columns - 1)])
-
-    def reset(self) -> None:
-        """Forget cached frames."""
-        self._matcher.reset()
 
 
 def _ignored_if_any(variance: torch.Tensor | None, hidden: Mask) -> torch.Tensor | None:

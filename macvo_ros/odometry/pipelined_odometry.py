@@ -29,29 +29,24 @@ import numpy.typing as npt
 from macvo_ros.errors import ConfigError
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.images.work_size import reduced
-from macvo_ros.matching.matcher import Match, Matcher, PointMatches, Prediction, make_matcher
+from macvo_ros.matching.matcher import Match, Matcher, Prediction, make_matcher
+from macvo_ros.matching.wrapped_matcher import WrappedMatcher
 from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.settings.config import Config
 
 
-class MatchAhead:
+class MatchAhead(WrappedMatcher):
     """A matcher that can be told which pair will be asked for next, and works on it in a thread of its own."""
 
     def __init__(self, matcher: Matcher) -> None:
-        self.name = matcher.name
-        self.device = matcher.device
-        self.work_pixels = matcher.work_pixels
-        self.uses_prediction = matcher.uses_prediction
-        self.disparity_correlation = matcher.disparity_correlation
-        self.flow_correlation = matcher.flow_correlation
-        self._matcher = matcher
+        super().__init__(matcher)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="macvo matching")
         self._prepared: list[tuple[StereoFrame | None, StereoFrame, Future[Match]]] = []
 
     def prepare(self, reference: StereoFrame | None, current: StereoFrame) -> None:
         """Start to match a pair that will probably be asked for; only the last two preparations are kept."""
-        future = self._thread.submit(self._matcher.match, reference, current)
+        future = self._thread.submit(self.wrapped.match, reference, current)
         self._prepared = [*self._prepared[-1:], (reference, current, future)]
 
     def begin(self, current: StereoFrame) -> None:
@@ -62,23 +57,12 @@ class MatchAhead:
         for prepared_reference, prepared_current, future in self._prepared:
             if prepared_reference is reference and prepared_current is current:
                 return future.result()
-        return self._thread.submit(self._matcher.match, reference, current, prediction).result()
-
-    def refine(
-        self,
-        reference: StereoFrame,
-        reference_match: Match,
-        current: StereoFrame,
-        match: Match,
-        pixel: npt.NDArray[np.float64],
-    ) -> PointMatches:
-        """See `Matcher.refine`."""
-        return self._matcher.refine(reference, reference_match, current, match, pixel)
+        return self._thread.submit(self.wrapped.match, reference, current, prediction).result()
 
     def reset(self) -> None:
         """Forget cached frames; a match under way is finished first."""
         self._prepared = []
-        self._thread.submit(self._matcher.reset).result()
+        self._thread.submit(self.wrapped.reset).result()
 
     def close(self) -> None:
         """End the thread."""
