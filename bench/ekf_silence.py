@@ -37,8 +37,8 @@ import numpy.typing as npt
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "test")]
 
-from acceleration_filter import ACCELERATION, ANGLES, POSITION, RATES, VELOCITY, AccelerationFilter, angles_of  # noqa: E402
-from test_fusion import CAMERA, ekf_parameters  # noqa: E402
+from acceleration_filter import ANGLES, POSITION, RATES, VELOCITY, angles_of, shipped_filter  # noqa: E402
+from test_fusion import CAMERA  # noqa: E402
 
 from macvo_ros.atomic_write import atomic_write  # noqa: E402
 from macvo_ros.evaluation.environment import machine, versions  # noqa: E402
@@ -106,15 +106,9 @@ def record(name: str, seed: int) -> Walk:
 
 def run(walk: Walk, end: int, variant: tuple[float, float], silence: tuple[float, bool]) -> dict[str, float]:
     """Errors of the filter when our last twist is that of frame `end`."""
-    parameters = ekf_parameters()
-    noise, initial = (
-        np.reshape(parameters[name], (15, 15)).copy()
-        for name in ("process_noise_covariance", "initial_estimate_covariance")
-    )
-    noise[ACCELERATION, ACCELERATION], initial[ACCELERATION, ACCELERATION] = (value * np.eye(3) for value in variant)
     seconds, with_imu = silence
     rng = np.random.default_rng(end)
-    state = AccelerationFilter(initial, noise)
+    state = shipped_filter(variant)
     stop = end / RATE + seconds
     images = {round(index / RATE, 6): walk.twists[index] for index in range(end + 1)}
     ticks = {round(tick / IMU_RATE, 6) for tick in range(1, int(stop * IMU_RATE) + 1)}

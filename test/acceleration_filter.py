@@ -16,12 +16,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+import yaml
 
 Float64 = npt.NDArray[np.float64]
 
 POSITION, ANGLES, VELOCITY, RATES, ACCELERATION = (slice(start, start + 3) for start in range(0, 15, 3))
+EKF = Path(__file__).parents[1] / "config" / "ekf.yaml"
 SMALLEST_VARIANCE = 1e-9
 """Smaller ones of measurements are raised to this, as ekf_node does."""
 
@@ -58,6 +63,24 @@ class AccelerationFilter:
         rest = np.eye(15)
         rest[:, index] -= gain
         self.covariance = rest @ self.covariance @ rest.T + gain @ noise @ gain.T
+
+
+def ekf_parameters() -> dict[str, Any]:
+    """What config/ekf.yaml tells ekf_node."""
+    (content,) = yaml.safe_load(EKF.read_text()).values()
+    return dict(content["ros__parameters"])
+
+
+def shipped_filter(acceleration: tuple[float, float] | None = None) -> AccelerationFilter:
+    """A filter with config/ekf.yaml; acceleration: process noise and initial variance to use instead."""
+    parameters = ekf_parameters()
+    noise, initial = (
+        np.reshape(parameters[name], (15, 15)).copy()
+        for name in ("process_noise_covariance", "initial_estimate_covariance")
+    )
+    if acceleration is not None:
+        noise[ACCELERATION, ACCELERATION], initial[ACCELERATION, ACCELERATION] = (v * np.eye(3) for v in acceleration)
+    return AccelerationFilter(initial, noise)
 
 
 def rotation(angles: Float64) -> Float64:

@@ -18,24 +18,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from acceleration_filter import ACCELERATION, ANGLES, POSITION, RATES, VELOCITY, AccelerationFilter, angles_of, rotation
-from test_fusion import ekf_parameters
+from acceleration_filter import (
+    ANGLES,
+    POSITION,
+    RATES,
+    VELOCITY,
+    AccelerationFilter,
+    angles_of,
+    rotation,
+    shipped_filter,
+)
 from velocity_filter import VelocityFilter
 
 RATE = 15.0
 TWIST = np.array([False] * 6 + [True] * 6 + [False] * 3)
-
-
-def shipped(acceleration: tuple[float, float] | None = None) -> AccelerationFilter:
-    """A filter with config/ekf.yaml; acceleration: process noise and initial variance to use instead."""
-    parameters = ekf_parameters()
-    noise, initial = (
-        np.reshape(parameters[name], (15, 15)).copy()
-        for name in ("process_noise_covariance", "initial_estimate_covariance")
-    )
-    if acceleration is not None:
-        noise[ACCELERATION, ACCELERATION], initial[ACCELERATION, ACCELERATION] = (v * np.eye(3) for v in acceleration)
-    return AccelerationFilter(initial, noise)
 
 
 def fuse(state: AccelerationFilter, twist: np.ndarray, covariance: np.ndarray) -> None:
@@ -46,7 +42,7 @@ def fuse(state: AccelerationFilter, twist: np.ndarray, covariance: np.ndarray) -
 
 def test_both_models_agree_where_the_acceleration_is_tied():
     rng = np.random.default_rng(2)
-    theirs, ours = shipped(), VelocityFilter(0.1, 0.2)
+    theirs, ours = shipped_filter(), VelocityFilter(0.1, 0.2)
     covariance = np.diag([0.02**2] * 3 + [0.01**2] * 3)
     for i in range(45):
         for _ in range(20):
@@ -65,7 +61,7 @@ def test_both_models_agree_where_the_acceleration_is_tied():
 @pytest.mark.parametrize(("acceleration", "runs_away"), [(None, False), ((0.1, 1.0), True)])
 def test_a_robot_that_brakes_goes_on_at_its_last_speed(acceleration, runs_away):
     """From 1.5 m/s by 0.5 m/s^2 for two seconds, then eight of silence: a free acceleration drives it backwards."""
-    state = shipped(acceleration)
+    state = shipped_filter(acceleration)
     covariance = np.diag([0.01**2] * 3 + [0.005**2] * 3)
     for i in range(30):
         state.predict(1 / RATE)

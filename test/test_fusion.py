@@ -19,11 +19,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
+from acceleration_filter import ekf_parameters
 from velocity_filter import VelocityFilter
 
 from macvo_ros.geometry.camera import StereoCamera
@@ -39,7 +38,6 @@ CAMERA = StereoCamera(fx=160.0, fy=160.0, cx=159.5, cy=99.5, baseline=0.12, widt
 RATE, FRAMES, DARK, LIGHT = 15.0, 36, range(12, 26), 0.03
 SEEDS = (0, 1, 2)
 """The first of those that `bench/fusion.py` walks, whatever they show."""
-EKF = Path(__file__).parents[1] / "config" / "ekf.yaml"
 
 
 @dataclass(frozen=True)
@@ -100,11 +98,6 @@ def filter_errors(recordings: list[Recording], covariance: Callable[[int, np.nda
             squares["position"].append(np.sum((state.position - truth[:3, 3]) ** 2))
             squares["rotation"].append(np.sum(log_so3(truth[:3, :3].T @ state.rotation) ** 2))
     return {name: float(np.sqrt(np.mean(values))) for name, values in squares.items()}
-
-
-def ekf_parameters() -> dict:
-    (content,) = yaml.safe_load(EKF.read_text()).values()
-    return content["ros__parameters"]
 
 
 def constant(linear: float, angular: float) -> np.ndarray:

@@ -54,6 +54,19 @@ def add_frame_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", metavar="N", type=_step, default=1, help="every Nth of these frames")
 
 
+def add_output_option(parser: argparse.ArgumentParser, of: str = "sequence") -> None:
+    """Where results go; of: what the folder is named after, see `output_folder`."""
+    parser.add_argument("--out", metavar="DIR", type=Path, help=f"where to write; output/<{of}> when left out")
+
+
+def add_rectify_option(parser: argparse.ArgumentParser) -> None:
+    """Whether images are raw."""
+    parser.add_argument(
+        "--rectify", action=argparse.BooleanOptionalAction, default=None,
+        help="the images are raw (or not); judged by the topic's name when left out",
+    )  # fmt: skip
+
+
 def add_config_options(parser: argparse.ArgumentParser) -> None:
     """How the odometry is set up."""
     parser.add_argument("--config", metavar="FILE", type=Path, help="YAML file with configuration keys")
@@ -85,6 +98,11 @@ def open_input(args: argparse.Namespace) -> Sequence:
         step=args.step,
         strict=args.strict,
     )
+
+
+def output_folder(args: argparse.Namespace, sequence: Sequence) -> Path:
+    """Where results of a sequence go."""
+    return args.out or Path("output") / sequence.name.replace(" ", "_").replace("/", "_")
 
 
 def load_config_of(args: argparse.Namespace) -> Config:

@@ -22,8 +22,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from macvo_ros.commands._options import add_config_options, add_frame_options, add_strict_option, load_config_of
-from macvo_ros.commands.run import exit_code, measured, summary, write_all
+from macvo_ros.commands._options import (
+    add_config_options,
+    add_frame_options,
+    add_output_option,
+    add_rectify_option,
+    add_strict_option,
+    load_config_of,
+    output_folder,
+)
+from macvo_ros.commands.run import exit_code, measured, summary, write_all, written_to
 from macvo_ros.errors import SequenceError
 
 if TYPE_CHECKING:
@@ -63,13 +71,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="pair images up to this many milliseconds apart; equal stamps only when left out",
     )  # fmt: skip
     parser.add_argument("--calibration", metavar="FILE", type=Path, help="calibration for bags without camera_info")
-    parser.add_argument(
-        "--rectify", action=argparse.BooleanOptionalAction, default=None,
-        help="the images are raw (or not); judged by the topic's name when left out",
-    )  # fmt: skip
+    add_rectify_option(parser)
     add_frame_options(parser)
     add_config_options(parser)
-    parser.add_argument("--out", metavar="DIR", type=Path, help="where to write; output/<bag> when left out")
+    add_output_option(parser, "bag")
     parser.add_argument(
         "--output", metavar="NEWBAG", type=Path, help="write odometry, keypoints, status, /tf, /tf_static to a new bag"
     )
@@ -123,10 +128,10 @@ def _run(args: argparse.Namespace) -> int:
         for note in whole.notes:
             print(f"note: {note}", file=sys.stderr)
         evaluation = _track(sequence, config, base_frame, base_from_camera, args)
-        directory = args.out or Path("output") / sequence.name.replace(" ", "_")
+        directory = output_folder(args, sequence)
         write_all(directory, evaluation)
         print(summary(evaluation))
-        print(f"\nwritten to {directory}/: {', '.join(sorted(entry.name for entry in directory.iterdir()))}")
+        print(written_to(directory))
         if args.output is not None:
             print(f"written to {args.output}/: a bag with our topics, odometry of {base_frame}")
     return exit_code(evaluation)

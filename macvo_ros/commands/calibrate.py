@@ -18,9 +18,15 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
-from pathlib import Path
 
-from macvo_ros.commands._options import add_config_options, add_sequence_options, load_config_of, open_input
+from macvo_ros.commands._options import (
+    add_config_options,
+    add_output_option,
+    add_sequence_options,
+    load_config_of,
+    open_input,
+    output_folder,
+)
 from macvo_ros.errors import SequenceError
 
 
@@ -35,7 +41,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_sequence_options(parser)
     add_config_options(parser)
-    parser.add_argument("--out", metavar="DIR", type=Path, help="where to write; output/<sequence> when left out")
+    add_output_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -59,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"  altogether   {learned.field_size():.2f} px by which the left image is corrected (root mean square)")
     for sentence in learned.findings() or ["nothing is significantly off"]:
         print(sentence)
-    directory = args.out or Path("output") / sequence.name.replace(" ", "_").replace("/", "_")
+    directory = output_folder(args, sequence)
     directory.mkdir(parents=True, exist_ok=True)
     raw = learned.as_raw()
     save_raw_calibration(directory / "calibration.yaml", raw)

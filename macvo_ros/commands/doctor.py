@@ -21,7 +21,7 @@ import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from macvo_ros.commands._options import add_config_options, load_config_of
+from macvo_ros.commands._options import add_config_options, add_rectify_option, load_config_of
 from macvo_ros.errors import ConfigError, SequenceError
 
 if TYPE_CHECKING:
@@ -48,10 +48,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )  # fmt: skip
     parser.add_argument("--seconds", type=float, default=5.0, help="how long to listen (5)")
     parser.add_argument("--base-frame", metavar="FRAME", default="base_link", help="frame of the robot (base_link)")
-    parser.add_argument(
-        "--rectify", action=argparse.BooleanOptionalAction, default=None,
-        help="the images are raw (or not); judged by the topic's name when left out",
-    )  # fmt: skip
+    add_rectify_option(parser)
     add_config_options(parser)
     parser.set_defaults(run=run)
 

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from macvo_ros.commands._options import add_config_options, add_sequence_options, load_config_of, open_input
-from macvo_ros.commands.run import exit_code, run_and_measure, summary, write_all
+from macvo_ros.commands.run import exit_code, run_and_measure, summary, write_all, written_to
 from macvo_ros.errors import SequenceError
 
 
@@ -77,5 +77,5 @@ def run(args: argparse.Namespace) -> int:
         write_json(args.json, document)
     if args.out is not None:
         write_all(args.out, evaluation)
-        print(f"\nwritten to {args.out}/: {', '.join(sorted(entry.name for entry in args.out.iterdir()))}")
+        print(written_to(args.out))
     return exit_code(evaluation)

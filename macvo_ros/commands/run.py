@@ -21,7 +21,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from macvo_ros.commands._options import add_config_options, add_sequence_options, load_config_of, open_input
+from macvo_ros.commands._options import (
+    add_config_options,
+    add_output_option,
+    add_sequence_options,
+    load_config_of,
+    open_input,
+    output_folder,
+)
 
 if TYPE_CHECKING:
     from macvo_ros.evaluation.report import Evaluation
@@ -44,7 +51,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     )
     add_sequence_options(parser)
     add_config_options(parser)
-    parser.add_argument("--out", metavar="DIR", type=Path, help="where to write; output/<sequence> when left out")
+    add_output_option(parser)
     parser.set_defaults(run=run)
 
 
@@ -53,10 +60,10 @@ def run(args: argparse.Namespace) -> int:
     config = load_config_of(args)
     sequence = open_input(args)
     evaluation = run_and_measure(sequence, config)
-    directory = args.out or Path("output") / sequence.name.replace(" ", "_").replace("/", "_")
+    directory = output_folder(args, sequence)
     write_all(directory, evaluation)
     print(summary(evaluation))
-    print(f"\nwritten to {directory}/: {', '.join(sorted(entry.name for entry in directory.iterdir()))}")
+    print(written_to(directory))
     return exit_code(evaluation)
 
 
@@ -91,6 +98,11 @@ def write_all(directory: Path, evaluation: Evaluation) -> None:
     document = result(evaluation.run, evaluation.metrics, evaluation.config, evaluation.ablation)
     write_json(directory / RESULT, document)
     write_report(directory / REPORT, evaluation)
+
+
+def written_to(directory: Path) -> str:
+    """What to say of a folder that was written."""
+    return f"\nwritten to {directory}/: {', '.join(sorted(entry.name for entry in directory.iterdir()))}"
 
 
 def exit_code(evaluation: Evaluation) -> int:

@@ -18,9 +18,24 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from camera_messages import CameraDriver, info_messages, stamp_of
+
+
+@contextmanager
+def supervised(process: Any, camera: Any) -> Iterator[SupervisedNode]:
+    """A node with a peer in its namespace; in the end it must still live, stop when told, and show no traceback."""
+    from harness import Peer
+
+    peer = Peer(process.name.split("/")[1])
+    yield SupervisedNode(process, peer, camera)
+    assert process.alive()
+    assert process.stop() == 0
+    assert "Traceback" not in process.output()
+    peer.close()
 
 
 class SupervisedNode:

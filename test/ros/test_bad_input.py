@@ -21,21 +21,16 @@ import dataclasses
 import numpy as np
 import pytest
 from camera_messages import byte_array, compressed_message, image_message, info_messages, stamp_of
-from supervised_node import SupervisedNode
+from supervised_node import SupervisedNode, supervised
 
 from macvo_ros.odometry.status import Status
 
 
 @pytest.fixture(scope="module")
 def node(start_node, frames):
-    from harness import Peer
-
     process = start_node("bad", camera_at_base=True, watchdog=0.3, publish_tf=False)
-    peer = Peer("bad")
-    yield SupervisedNode(process, peer, frames[0].camera)
-    assert process.alive()
-    assert process.stop() == 0
-    peer.close()
+    with supervised(process, frames[0].camera) as node:
+        yield node
 
 
 def yuv(message):

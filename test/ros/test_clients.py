@@ -27,7 +27,7 @@ from pathlib import Path
 import pytest
 from camera_messages import stamp_of
 from rclpy.qos import DurabilityPolicy, QoSProfile
-from supervised_node import SupervisedNode
+from supervised_node import supervised
 from viewer import TOPICS
 
 from macvo_ros.odometry.message_fields import CLOUD_DTYPE
@@ -35,16 +35,10 @@ from macvo_ros.odometry.message_fields import CLOUD_DTYPE
 
 @pytest.fixture(scope="module")
 def node(start_node, frames):
-    from harness import Peer
-
     process = start_node("clients", camera_at_base=True, watchdog=0.5, publish_tf=False)
-    peer = Peer("clients")
-    supervised = SupervisedNode(process, peer, frames[0].camera)
-    supervised.calibrate()
-    yield supervised
-    assert process.stop() == 0
-    assert "Traceback" not in process.output()
-    peer.close()
+    with supervised(process, frames[0].camera) as node:
+        node.calibrate()
+        yield node
 
 
 def test_whoever_comes_after_the_last_image_gets_path_and_map(node, frames):

@@ -30,7 +30,7 @@ import pytest
 from camera_messages import image_message, info_messages, set_stamp, stamp_of
 from latency import waited_too_long
 from receiving_threads import longest_wait
-from supervised_node import SupervisedNode
+from supervised_node import supervised
 
 from macvo_ros.geometry.camera import StereoCamera
 
@@ -42,15 +42,10 @@ STARVED = 0.1
 
 @pytest.fixture(scope="module")
 def node(start_node, ros):
-    from harness import Peer
-
     process = start_node("load", camera_at_base=True, watchdog=0.3, reliability="best_effort")
-    peer = Peer("load")
-    supervised = SupervisedNode(process, peer, HD1200)
-    supervised.calibrate(*info_messages(HD1200, 0))
-    yield supervised
-    assert process.stop() == 0
-    peer.close()
+    with supervised(process, HD1200) as node:
+        node.calibrate(*info_messages(HD1200, 0))
+        yield node
 
 
 @pytest.fixture(scope="module")

@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 from camera_messages import image_message, info_messages, stamp_of
 from harness import ROOT, NodeProcess
-from supervised_node import SupervisedNode
+from supervised_node import SupervisedNode, supervised
 
 from macvo_ros.odometry.status import Status
 from macvo_ros.sequences.tum import read_tum
@@ -37,17 +37,10 @@ from macvo_ros.sequences.tum import read_tum
 
 @pytest.fixture(scope="module")
 def node(start_node, frames):
-    from harness import Peer
-
     process = start_node("faults", camera_at_base=True, watchdog=0.3, publish_tf=False)
-    peer = Peer("faults")
-    supervised = SupervisedNode(process, peer, frames[0].camera)
-    supervised.calibrate()
-    yield supervised
-    assert process.alive()
-    assert process.stop() == 0
-    assert "Traceback" not in process.output()
-    peer.close()
+    with supervised(process, frames[0].camera) as node:
+        node.calibrate()
+        yield node
 
 
 def states(node):

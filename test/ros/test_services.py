@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness import matrix
-from supervised_node import SupervisedNode
+from supervised_node import supervised
 
 from macvo_ros.geometry.se3 import exp_so3, transform
 from macvo_ros.odometry.status import Status
@@ -28,13 +28,9 @@ from macvo_ros.sequences.tum import read_tum
 
 @pytest.fixture(scope="module")
 def node(start_node, frames):
-    from harness import Peer
-
     process = start_node("serve", camera_at_base=True, watchdog=0.3)
-    peer = Peer("serve")
-    yield SupervisedNode(process, peer, frames[0].camera)
-    assert process.stop() == 0
-    peer.close()
+    with supervised(process, frames[0].camera) as node:
+        yield node
 
 
 def trigger(node, name):

@@ -21,7 +21,7 @@ import dataclasses
 import numpy as np
 import pytest
 from camera_messages import stamp_of
-from supervised_node import SupervisedNode
+from supervised_node import supervised
 
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import inverse
@@ -40,15 +40,10 @@ def walk():
 
 @pytest.fixture(scope="module")
 def node(start_node, walk):
-    from harness import Peer
-
     process = start_node("twist", camera_at_base=True, watchdog=0.5, publish_tf=False)
-    peer = Peer("twist")
-    supervised = SupervisedNode(process, peer, walk.camera)
-    supervised.calibrate()
-    yield supervised
-    assert process.stop() == 0
-    peer.close()
+    with supervised(process, walk.camera) as node:
+        node.calibrate()
+        yield node
 
 
 def black(frame):
