@@ -37,6 +37,7 @@ Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+# What the figures are taken with is chosen, not measured: what is usual of them is (`python -m bench.sound_frames`).
 _CELL = 8
 """Pixels between the places that are asked, in an image of up to 640 columns; in proportion beyond."""
 _CERTAIN = 1.0
@@ -44,18 +45,20 @@ _CERTAIN = 1.0
 _SLACK = 1.0
 """Difference of flows that a dense match cannot resolve, pixels."""
 _SIGMAS = 3.0
+"""Beyond which, and the slack, a flow contradicts the motion."""
 _ENOUGH = 50
 """Places below which a share of them says little: it is taken of so many."""
 _COLUMNS = 160
 """Width, about, of the images whose looks are compared."""
 _WINDOW = (7, 7)
+"""Pixels of those small images that are compared."""
 _CONTRAST = 4.0
 """Standard deviation of brightness from which a window has texture, grey levels, in an image without much noise."""
 _FLAT, _ABOVE_NOISE = 0.1, 2.0
 """The flattest tenth of the windows tells the noise, and texture is twice as much: then two windows of one thing
 correlate by 0.75 at least."""
 _ALIKE = 0.3
-"""Correlation of two windows below which they show different things: unrelated ones reach 0.2 +- 0.1."""
+"""Correlation of two windows below which they show different things: unrelated ones reach 0.2 +- 0.1 (no log)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,8 +39,9 @@ _SHAPE = 0.1
 _MEMORY = 0.5
 """Share of a posterior that the next frame begins with: a fault lasts two frames on average. Chosen, not fitted."""
 LARGEST, SMALLEST = 1.0, 1e-30
+"""Bounds of a p-value: eight times a tail may exceed 1, and none is 0."""
 ESTABLISHED = 0.5
-"""Probability from which a frame is at fault rather than not."""
+"""Probability from which a frame is at fault rather than not; by definition."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ _SENTENCES = {
 }
 _REMAINS = "the frame before was lost; this one looks sound, but a fault mostly lasts for more than one frame"
 _PRIOR_LIMIT = 0.3
-"""Share of the information in the weakest direction from the prediction, from which the evidence is thin."""
+"""Share of the information in the weakest direction from the prediction, from which the evidence is thin.
+Chosen, not measured."""
 
 
 def doubt_reason(matcher: str, check: str, figure: float) -> str:

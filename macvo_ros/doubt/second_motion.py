@@ -35,7 +35,7 @@ from macvo_ros.settings.config import Config
 Float64 = npt.NDArray[np.float64]
 
 _MAJORITY = 0.5
-"""Share of those that contradict that must agree with each other for it to be a motion at all."""
+"""Share of those that contradict that must agree with each other for it to be a motion at all: most. Chosen."""
 
 
 @dataclass(frozen=True, eq=False)

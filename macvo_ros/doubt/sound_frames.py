@@ -33,15 +33,17 @@ from macvo_ros.doubt.checks import Checks
 
 TABLE = Path(__file__).with_name("sound_frames.json")
 LEVELS = (0.5, 0.9, 0.99, 0.999)
+"""Quantiles that `python -m bench.sound_frames` measures of each check's figure."""
 INDEPENDENT = ("epipolar_error", "unconfirmed_stereo", "appearance_mismatch")
 """Checks that look at images and not at what a matcher promises."""
 POWER_LAW = ("residuals", "epipolar_error")
 """Checks whose figures have no largest value."""
 LEAST = {"residuals": 0.5, "epipolar_error": 0.05}
-"""Figures below which differences mean nothing; pixels for the second."""
+"""Figures below which differences mean nothing; pixels for the second. Chosen, not measured."""
 _SHARE, _FACTOR = 0.05, math.log(2) / 2
 """Least difference that makes a figure ten times as rare: a twentieth of the image, for any car may fill that; and a
-factor of 1.4, for noise varies as much from camera to camera."""
+factor of 1.4, for noise varies as much from camera to camera. Chosen, with the scenes of `test/faults/run_all.py` in
+view, not measured; a fifth of it is the least between quantiles that were."""
 
 
 def tail_probabilities(matcher: str, checks: Checks) -> dict[str, float]:

@@ -41,7 +41,7 @@ _ALIASES = {
     "kannala_brandt4": EQUIDISTANT,
 }
 MAX_PIXELS = 1 << 26
-"""Images beyond this are a broken calibration; their maps would eat the memory."""
+"""Images beyond this are a broken calibration; their maps would eat the memory. Chosen."""
 _COEFFICIENTS = {PLUMB_BOB: (4, 5), RATIONAL: (8, 12, 14), EQUIDISTANT: (4,)}
 
 

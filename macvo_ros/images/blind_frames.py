@@ -23,8 +23,10 @@ import numpy as np
 from macvo_ros.images.frame import Image, StereoFrame
 
 _MIN_CONTRAST = 2.0
-"""Standard deviation of brightness below which an image shows nothing, grey levels."""
+"""Standard deviation of brightness below which an image shows nothing, grey levels: a sensor's noise.
+Chosen, not measured."""
 _STRIDE = 4
+"""Pixels between those that are looked at, for time; chosen."""
 
 
 @dataclass(frozen=True)

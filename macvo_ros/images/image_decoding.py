@@ -35,7 +35,8 @@ BYTES_PER_PIXEL = {"mono8": 1, "8UC1": 1, "mono16": 2, "rgb8": 3, "bgr8": 3, "rg
 """What `decode_image` understands (8UC1 is what some infrared drivers call mono8)."""
 
 MAX_PIXELS = 1 << 26
-"""Pixels a compressed image may claim to have (8192 x 8192): a header of a few bytes must not ask for gigabytes."""
+"""Pixels a compressed image may claim to have (8192 x 8192): a header of a few bytes must not ask for gigabytes.
+Chosen."""
 
 _TO_RGB = {"bgr8": cv2.COLOR_BGR2RGB, "rgba8": cv2.COLOR_RGBA2RGB, "bgra8": cv2.COLOR_BGRA2RGB}
 _TO_GREY = {

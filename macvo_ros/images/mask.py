@@ -36,7 +36,7 @@ BoolImage = npt.NDArray[np.bool_]
 Polygon = npt.NDArray[np.int32]
 
 _BLACK = 128
-"""Grey level below which a pixel of the picture is to be ignored."""
+"""Grey level below which a pixel of the picture is to be ignored: half way, by definition."""
 _WIDEST_PATCH, _MARGINS = 36, (6, 18)
 """A patch around a keypoint reaches a 36th of the image's width, within these pixels (`lite/refinement.py`): so far
 from the mask's edge it would still see what is under it."""

@@ -29,9 +29,10 @@ import numpy as np
 from macvo_ros.images.frame import Image
 
 _FEATURES, _RATIO = 1000, 0.75
-"""SIFT: how many, and the distance of the best match over that of the second best."""
+"""SIFT: how many, and the distance of the best match over that of the second best. Chosen; what
+comes out with them: `python -m bench.pair_geometry`."""
 _WIDEST = 1280
-"""Columns above which images are halved, for time."""
+"""Columns above which images are halved, for time; chosen."""
 
 
 @dataclass(frozen=True)

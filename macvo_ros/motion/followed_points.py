@@ -38,17 +38,19 @@ Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
 _RADII, _STRIDE = (6, 18), 3
-"""Of the patches, pixels: a 36th of the image's width within these, every third pixel, as `lite` refines."""
+"""Of the patches, pixels: a 36th of the image's width within these, every third pixel, as `lite` refines.
+Chosen, not measured."""
 _MARGIN = 10.0
-"""Pixels at the edge of the image where points are given up."""
+"""Pixels at the edge of the image where points are given up; chosen, not measured."""
 _LARGEST_SCALE = 2.0
-"""A patch that is now so many times larger or smaller than at first sight is given up."""
+"""A patch that is now so many times larger or smaller than at first sight is given up; chosen, not measured."""
 _MIN_LIKENESS = 0.4
-"""Normalised correlation below which two patches are taken for unrelated, as the matchers do."""
+"""Normalised correlation below which two patches are taken for unrelated, as the matchers do; chosen, not measured."""
 _FLOW_PATCH, _STEREO_PATCH, _FLOOR = 0.64, 0.46, 0.01
-"""Sigma of a patch's place per least-squares sigma, and its floor in pixels, as fitted for `lite`'s refinement."""
+"""Sigma of a patch's place per least-squares sigma, and its floor in pixels, as fitted for `lite`'s refinement
+(`python -m bench.calibrate_lite`, `lite/refinement.py`)."""
 _HALF = 6.0
-"""Pixels to either side of a point, between which the warp of its patch is taken."""
+"""Pixels to either side of a point, between which the warp of its patch is taken; chosen, not measured."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,10 +39,13 @@ Map = npt.NDArray[Any] | torch.Tensor
 """A dense map where it was computed: numpy on a CPU, a tensor on CUDA."""
 
 _MEDIAN_STRIDE = 8
+"""Pixels between those that a median of the whole map is taken from, for time; chosen, not measured."""
 _TINY = 1e-12
+"""Keeps quotients finite; far below anything measurable."""
 _MAX_RELATIVE_SIGMA = 0.3
+"""Of disparity: beyond, first-order propagation to depth does not hold (docs/covariance.md). Chosen, not measured."""
 _USUAL_WIDTH = 640
-"""Columns of the image that spacing and border are meant for; smaller ones get them in proportion."""
+"""Columns of the image that spacing and border are meant for; smaller ones get them in proportion. Chosen."""
 
 
 def select_keypoints(

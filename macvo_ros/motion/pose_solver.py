@@ -45,9 +45,9 @@ REJECT_CHI2_3 = 16.27
 
 
 _NEAR, _SOLVED = 1e-3, 1e-6
-"""Relative gain of a step after which minimising ends: before outliers are rejected, and after."""
+"""Relative gain of a step after which minimising ends: before outliers are rejected, and after; chosen."""
 _FLOOR = 1e-12
-"""Relative floor of pivots and information, far below anything measurable."""
+"""Relative floor of pivots and information, far below anything measurable; chosen."""
 
 
 @dataclass(frozen=True, eq=False)

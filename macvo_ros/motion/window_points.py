@@ -44,7 +44,7 @@ Bool = npt.NDArray[np.bool_]
 Whole = npt.NDArray[np.int64]
 
 LEAST_DISPARITY = 0.02
-"""Pixels, above that of a point at infinity: nothing is farther."""
+"""Pixels, above that of a point at infinity: nothing is farther. Chosen, not measured."""
 
 
 @dataclass(frozen=True, eq=False)

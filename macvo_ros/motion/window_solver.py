@@ -49,7 +49,7 @@ Float64 = npt.NDArray[np.float64]
 
 _NEAR, _SOLVED = 0.03, 1.0
 """Gain of a step after which minimising ends: as a share of the cost before outliers are rejected, and in squared
-sigmas after. Convergence is quadratic: the next step would gain far less."""
+sigmas after. Convergence is quadratic: the next step would gain far less. Chosen."""
 _MEDIAN_CHI2_3 = 2.366
 """Median of a chi-square variable with three degrees of freedom."""
 

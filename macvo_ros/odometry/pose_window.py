@@ -49,11 +49,11 @@ _SHARED = 0.7
 `python -m bench.shared_errors`: 0.78 to 1 between neighbouring frames, 0.64 to 0.79 three or four apart, 0.5 at five to
 eight."""
 _APART = 0.2
-"""A new point is at least this far from one that is followed, in sides of the cells that keypoints are spread over."""
+"""A new point is at least this far from one that is followed, in sides of keypoints' cells; chosen, not measured."""
 _CHI2_6 = 22.46
 """99.9 % point of a chi-square variable with six degrees of freedom: farther from the two-frame motion is a fault."""
 _MEMORY = 50
-"""Frames over which it is averaged how much larger residuals are than promised."""
+"""Frames over which it is averaged how much larger residuals are than promised; chosen, not measured."""
 
 
 @dataclass(frozen=True, eq=False)
