@@ -17,9 +17,10 @@
     python -m bench.calibration real FOLDER ...       with and without, on sequences with ground truth
     python -m bench.calibration rendered WORLD:SEED ...   the same world through a camera that is off in a known way
     python -m bench.calibration knock WORLD:SEED ...  the right camera turns by 0.1 degrees in the middle
+    python -m bench.calibration apparent WORLD:SEED|FOLDER ...   what errors seem to be there, in sigmas of one frame
 
 Prints drift, honesty by horizon, and for rendered worlds what share of each error was recovered; logs of what the
-documentation quotes are in bench/results/calibration_real.txt and calibration_rendered.txt.
+documentation quotes are in bench/results/calibration_real.txt, calibration_rendered.txt and calibration_apparent.txt.
 """
 
 from __future__ import annotations
@@ -39,10 +40,11 @@ from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.projection import View
 from macvo_ros.rendering.sequence import RenderedSequence
+from macvo_ros.rendering.worlds import WORLDS
 from macvo_ros.sequences import open_sequence
 from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.settings.config import load_config
-from macvo_ros.uncertainty.calibration_model import FOCAL, K1, PITCH, ROLL, YAW
+from macvo_ros.uncertainty.calibration_model import FOCAL, K1, PHYSICAL, PITCH, ROLL, YAW
 
 FRAMES, RATE = 450, 15.0
 ONLINE = [False, True]
@@ -202,10 +204,26 @@ def knock(worlds: list[str], settings: list[str]) -> None:
         print(f"{name} {seed}: {words} | {line(metrics)}", flush=True)
 
 
+def apparent(names: list[str], settings: list[str], frames: int) -> None:
+    """What all residuals together say of the calibration, formally, in sigmas of what one frame would say.
+
+    Rendered cameras are as told: whatever seems to be wrong with them is a bias of the odometry.
+    """
+    for name in names:
+        world, _, seed = name.partition(":")
+        rendered_world = world in WORLDS and seed.isdecimal()
+        sequence = RenderedSequence(world, frames, int(seed)) if rendered_world else open_sequence(name)
+        _, recorder, _ = run(sequence, True, settings)
+        assert recorder.odometry.calibration is not None
+        found, sigma = recorder.odometry.calibration.formal()
+        figures = "  ".join(f"{label} {found[i] / sigma[i]:+.1f}" for i, label in enumerate(PHYSICAL))
+        print(f"{sequence.name}: {figures}; knocks {recorder.odometry.calibration.knocks}", flush=True)
+
+
 def main() -> None:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=("real", "rendered", "knock"))
+    parser.add_argument("mode", choices=("real", "rendered", "knock", "apparent"))
     parser.add_argument("what", nargs="+")
     parser.add_argument("--set", nargs="*", default=[], help="configuration keys")
     parser.add_argument("--errors", nargs="*", default=list(ERRORS), choices=list(ERRORS))
@@ -217,6 +235,8 @@ def main() -> None:
         ONLINE.remove(False)
     if args.mode == "real":
         real(args.what, args.set, (None, args.frames), args.truth_noise)
+    elif args.mode == "apparent":
+        apparent(args.what, args.set, args.frames or 40)
     elif args.mode == "rendered":
         rendered(args.what, args.set, args.errors)
     else:

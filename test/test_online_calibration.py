@@ -23,7 +23,8 @@ from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import difference, exp_so3, transform
 from macvo_ros.matching.matcher import PointMatches
 from macvo_ros.motion.calibration_evidence import calibration_evidence
-from macvo_ros.motion.pose_solver import PoseSolution, solve_pose
+from macvo_ros.motion.common_points import at_common_points
+from macvo_ros.motion.pose_solver import PointPairs, PoseSolution, solve_linearised, solve_pose
 from macvo_ros.motion.two_frame import point_pairs
 from macvo_ros.settings.config import CalibrationConfig, PoseConfig
 from macvo_ros.uncertainty.calibration_filter import CalibrationFilter, Evidence
@@ -60,9 +61,9 @@ def seen(motion: np.ndarray, seed: int = 0, noise: float = 0.0, count: int = 300
     return Keypoints(pixel, scale / depth + draw[:, 0], matched + draw[:, 1:3], scale / later[:, 2] + draw[:, 3])
 
 
-def solved(points: Keypoints, sigma: float = 0.1) -> tuple[PoseSolution, object]:
+def matches(points: Keypoints, sigma: float) -> PointMatches:
     var = np.full(len(points.disparity), sigma**2)
-    matches = PointMatches(
+    return PointMatches(
         points.pixel,
         points.disparity,
         var,
@@ -71,8 +72,21 @@ def solved(points: Keypoints, sigma: float = 0.1) -> tuple[PoseSolution, object]
         points.matched_disparity,
         var,
     )
-    pairs = point_pairs(CAMERA, matches)
+
+
+def solved(points: Keypoints, sigma: float = 0.1) -> tuple[PoseSolution, PointPairs]:
+    """With the points as measured."""
+    pairs = point_pairs(CAMERA, matches(points, sigma))
     return solve_pose(pairs, FORWARD, PoseConfig()), pairs
+
+
+def evidence_of(measured: Keypoints, used: np.ndarray, sigma: float = 0.1) -> Evidence:
+    """As the odometry asks for it: at the points that both frames agree on."""
+    points = MODEL.corrected(measured, used)
+    near, pairs = solved(points, sigma)
+    common = at_common_points(CAMERA, matches(points, sigma), np.zeros(len(points.disparity)), pairs, near.motion)
+    solution = solve_linearised(common.pairs, common.current, near, PoseConfig())
+    return calibration_evidence(MODEL, common.reference, common.current, solution, used)[0]
 
 
 def some_error(seed: int = 1) -> np.ndarray:
@@ -122,7 +136,7 @@ def test_jacobian_is_the_derivative_of_the_residuals() -> None:
 def test_motion_errs_as_its_sensitivity_says() -> None:
     points = seen(FORWARD)
     truth, pairs = solved(points)
-    _, sensitivity = calibration_evidence(MODEL, points, pairs, truth, np.zeros(SIZE))
+    _, sensitivity = calibration_evidence(MODEL, pairs.reference, pairs.current, truth, np.zeros(SIZE))
     error = 0.05 * some_error()
     wrong, _ = solved(MODEL.corrected(points, -error))
     expected = sensitivity @ error
@@ -139,10 +153,7 @@ def test_an_error_is_learned_from_turning_and_driving(parameter: int, sigmas: fl
     for frame in range(80):
         motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
         measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
-        used = learning.estimate.error
-        points = MODEL.corrected(measured, used)
-        solution, pairs = solved(points)
-        learning.learn(calibration_evidence(MODEL, measured, pairs, solution, used)[0], 0.1)
+        learning.learn(evidence_of(measured, learning.estimate.error), 0.1)
     estimate = learning.estimate
     assert abs(estimate.error[parameter] - truth[parameter]) < 3 * estimate.sigma[parameter]
     assert estimate.error[parameter] > 0.6 * truth[parameter]
@@ -153,17 +164,37 @@ def test_a_perfect_calibration_stays_as_it_is_and_a_still_camera_learns_nothing(
     for frame in range(60):
         motion = transform(np.eye(3), np.array([0.0, 0.0, 1.0])) if frame < 30 else np.eye(4)
         measured = seen(motion, frame, noise=0.1)
-        used = learning.assumed.error
-        solution, pairs = solved(MODEL.corrected(measured, used))
-        learning.learn(
-            calibration_evidence(MODEL, measured, pairs, solution, used)[0], 0.1, 20.0 if frame < 30 else 0.1
-        )
+        assert learning.assumed.error is not None
+        learning.learn(evidence_of(measured, learning.assumed.error), 0.1, 20.0 if frame < 30 else 0.1)
         if frame == 29:
             driven = learning.estimate
     assert not driven.error[list(SCALING)].any()
     assert (np.abs(driven.error) < 0.5 * learning.prior).all()
     assert learning.estimate.sigma[FOCAL] > 0.6 * learning.prior[FOCAL]
     assert learning.knocks == 0
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.4])
+def test_noise_does_not_look_like_an_error_of_the_calibration(noise: float) -> None:
+    """Weighed by what was measured it does: the same frames then show a yaw and a focal length of many sigmas."""
+    prior = OnlineCalibration(CAMERA, CalibrationConfig()).prior
+    sums = [[np.zeros((SIZE, SIZE)), np.zeros(SIZE)] for _ in range(2)]
+    for frame in range(60):
+        motion = transform(exp_so3(np.array([0.0, 0.02 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
+        measured = seen(motion, frame, noise)
+        near, pairs = solved(measured, noise)
+        as_measured = calibration_evidence(MODEL, pairs.reference, pairs.current, near, np.zeros(SIZE))[0]
+        for (information, score), told in zip(
+            sums, (as_measured, evidence_of(measured, np.zeros(SIZE), noise)), strict=True
+        ):
+            information += told.information
+            score += told.score
+    sigmas = []
+    for information, score in sums:
+        covariance = np.linalg.inv(np.eye(SIZE) + information * prior[:, None] * prior)
+        sigmas.append(covariance @ (score * prior) / np.sqrt(np.diagonal(covariance)))
+    assert np.abs(sigmas[0][[YAW, FOCAL, K1]]).max() > 5
+    assert np.abs(sigmas[1]).max() < 3.5
 
 
 def test_a_knock_is_noticed_and_learned_anew() -> None:
@@ -174,12 +205,8 @@ def test_a_knock_is_noticed_and_learned_anew() -> None:
             truth[YAW] = np.radians(0.1)
         motion = transform(exp_so3(np.array([0.0, 0.02 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
         measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
-        used = learning.assumed.error
-        solution, pairs = solved(MODEL.corrected(measured, used))
-        if (
-            learning.learn(calibration_evidence(MODEL, measured, pairs, solution, used)[0], 0.1, 20.0)
-            and noticed is None
-        ):
+        assert learning.assumed.error is not None
+        if learning.learn(evidence_of(measured, learning.assumed.error), 0.1, 20.0) and noticed is None:
             noticed = frame
     assert noticed is not None
     assert 100 < noticed <= 150, "within 5 s"

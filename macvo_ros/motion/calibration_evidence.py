@@ -19,8 +19,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import skew
-from macvo_ros.motion.pose_solver import PointPairs, PoseSolution
+from macvo_ros.motion.pose_solver import PoseSolution
 from macvo_ros.uncertainty.calibration_filter import Evidence
 from macvo_ros.uncertainty.calibration_model import CalibrationModel, Keypoints
 
@@ -28,18 +29,27 @@ Float64 = npt.NDArray[np.float64]
 
 
 def calibration_evidence(
-    model: CalibrationModel, measured: Keypoints, pairs: PointPairs, solution: PoseSolution, used: Float64
+    model: CalibrationModel, reference: Float64, current: Float64, solution: PoseSolution, used: Float64
 ) -> tuple[Evidence, Float64]:
     """Evidence about the errors of the calibration, and the (6, C) error of the motion per unit of each.
 
-    measured: the matches; pairs: the points they became once the (C,) errors `used` were corrected.
+    reference, current: (N, 3) the points in both frames, metres, the (C,) errors `used` corrected: where both frames
+    together see them. What an error does must not depend on the noise that is in the residual (`common_points.py`): a
+    camera that is off by nothing would look turned by many sigmas.
     An error e adds B e to the residuals. The motion answers by X e with X = sum_i gain_i B_i, which leaves
     B' e = (B - J X) e: what is seen of it.
     """
     rotation = solution.motion[:3, :3]
-    effect = model.jacobian(measured, pairs.reference, pairs.current, rotation)
+    camera = model.camera
+    at = Keypoints(
+        _pixels(camera, reference),
+        camera.disparity(reference[:, 2]),
+        _pixels(camera, current),
+        camera.disparity(current[:, 2]),
+    )
+    effect = model.jacobian(at, reference, current, rotation)
     sensitivity = np.asarray(np.tensordot(solution.gain, effect, axes=([0, 2], [0, 1])))
-    answer = skew(pairs.current @ rotation.T) @ sensitivity[3:] - sensitivity[:3]
+    answer = skew(current @ rotation.T) @ sensitivity[3:] - sensitivity[:3]
     seen = (solution.whitener @ (effect - answer)).reshape(-1, effect.shape[2])
     # Frames count alike: where all residuals are large, as after a knock, robust weights are small throughout.
     weight = solution.weight * (solution.inlier.sum() / max(solution.weight.sum(), 1e-9))
@@ -47,3 +57,8 @@ def calibration_evidence(
     information = seen.T @ weighted
     score = solution.residual.reshape(-1) @ weighted
     return Evidence(information, score + information @ used), sensitivity
+
+
+def _pixels(camera: StereoCamera, point: Float64) -> Float64:
+    """(N, 2) pixels that (N, 3) points are seen at."""
+    return np.asarray(point[:, :2] / point[:, 2:] * (camera.fx, camera.fy) + (camera.cx, camera.cy))

@@ -46,6 +46,8 @@ REJECT_CHI2_3 = 16.27
 
 _NEAR, _SOLVED = 1e-3, 1e-6
 """Relative gain of a step after which minimising ends: before outliers are rejected, and after; chosen."""
+_STEPS = 2
+"""Gauss-Newton steps from a solution that is near; chosen."""
 _FLOOR = 1e-12
 """Relative floor of pivots and information, far below anything measurable; chosen."""
 
@@ -122,12 +124,39 @@ def solve_pose(
         active = inlier.astype(float)
         rotation, translation, second = _minimise(pairs, rotation, translation, config, prior, active, _SOLVED)
         iterations += second
+    return _linearised(pairs, pairs.current, rotation, translation, config, prior, inlier, iterations)
+
+
+def solve_linearised(
+    pairs: PointPairs, at: Float64, found: PoseSolution, config: PoseConfig, prior: MotionPrior | None = None
+) -> PoseSolution:
+    """The same from a solution that is near, whose inliers are kept: a few Gauss-Newton steps.
+
+    at: (N, 3) points of the current frame, metres, that residuals are linearised at (`common_points.py`).
+    """
+    rotation, translation = found.motion[:3, :3], found.motion[:3, 3]
+    for _ in range(_STEPS):
+        rotation, translation = _step(pairs, at, rotation, translation, config, prior, found.inlier)
+    return _linearised(pairs, at, rotation, translation, config, prior, found.inlier, found.iterations + _STEPS)
+
+
+def _linearised(
+    pairs: PointPairs,
+    at: Float64,
+    rotation: Float64,
+    translation: Float64,
+    config: PoseConfig,
+    prior: MotionPrior | None,
+    inlier: npt.NDArray[np.bool_],
+    iterations: int,
+) -> PoseSolution:
+    """All that is known of a motion that was found."""
     points = pairs.current @ rotation.T
     whitener = _whitener(pairs, rotation)
     residual = (whitener @ (pairs.reference - points - translation)[:, :, None])[:, :, 0]
     m2 = np.einsum("ni,ni->n", residual, residual)
     weight = _huber_weight(m2, config.kernel) * inlier
-    jacobian = whitener @ _jacobian(points)
+    jacobian = whitener @ _jacobian(at @ rotation.T)
     weighted = weight[:, None, None] * jacobian
     information = jacobian.reshape(-1, 6).T @ weighted.reshape(-1, 6) + _FLOOR * np.eye(6)
     if prior is not None:
@@ -200,6 +229,31 @@ def _minimise(
         if cost - new_cost <= tolerance * cost + 1e-12:
             break
     return rotation, translation, iterations
+
+
+def _step(
+    pairs: PointPairs,
+    at: Float64,
+    rotation: Float64,
+    translation: Float64,
+    config: PoseConfig,
+    prior: MotionPrior | None,
+    inlier: npt.NDArray[np.bool_],
+) -> tuple[Float64, Float64]:
+    """One Gauss-Newton step with residuals linearised at other points than those measured."""
+    whitener = _whitener(pairs, rotation)
+    residual = (whitener @ (pairs.reference - pairs.current @ rotation.T - translation)[:, :, None])[:, :, 0]
+    m2 = np.einsum("ni,ni->n", residual, residual)
+    jacobian = whitener @ _jacobian(at @ rotation.T)
+    weighted = ((inlier * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
+    hessian = jacobian.reshape(-1, 6).T @ weighted + _FLOOR * np.eye(6)
+    gradient = residual.reshape(-1) @ weighted
+    if prior is not None:
+        offset = difference(prior.motion, transform(rotation, translation))
+        hessian = hessian + prior.information
+        gradient = gradient + prior.information @ offset
+    step = -np.linalg.solve(hessian, gradient)
+    return exp_so3(step[3:]) @ rotation, translation + step[:3]
 
 
 def _squared(whitener: Float64, residual: Float64) -> Float64:

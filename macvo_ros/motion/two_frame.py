@@ -24,10 +24,11 @@ import numpy.typing as npt
 from macvo_ros.geometry.camera import StereoCamera, rays
 from macvo_ros.matching.matcher import Matcher, PointMatches
 from macvo_ros.motion.calibration_evidence import calibration_evidence
+from macvo_ros.motion.common_points import CommonPoints, at_common_points
 from macvo_ros.motion.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance
 from macvo_ros.motion.keypoint_matches import Laps, MatchedFrames, TooFewPoints, match_keypoints
 from macvo_ros.motion.landmarks import Landmarks
-from macvo_ros.motion.pose_solver import PointPairs, PoseSolution, solve_pose
+from macvo_ros.motion.pose_solver import PointPairs, PoseSolution, solve_linearised, solve_pose
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_filter import Evidence
 from macvo_ros.uncertainty.calibration_model import Keypoints
@@ -115,21 +116,16 @@ def two_frame_motion(
         config.covariance.patch,
     )
     real = point_pairs(camera, points, patch_var)
-    reference_cov, current_cov = ablated(real.reference_cov, real.current_cov, config.covariance.model)
-    pairs = PointPairs(real.reference, reference_cov, real.current, current_cov)
     laps.end("covariance")
 
     # A prior in metres has no meaning beside residuals that are not weighed in metres.
     metric = config.covariance.model in METRIC
-    solution = _solve(config, pairs, seed, prior if metric else None)
-    inliers = int(solution.inlier.sum())
-    if inliers < config.pose.min_points:
-        raise TooFewPoints(
-            f"{inliers} of {len(points.pixel)} keypoints agree on a motion, {config.pose.min_points} are needed"
-        )
+    solution, common = _solve(config, camera, points, patch_var, real, seed, prior if metric else None)
     sources, calibration = _sensitivities(camera, assumed, points, patch_var, solution)
     # The gain is linear in the noise whatever the metric was, so the real covariances go in, also in ablations.
-    covariance = solution.covariance(real) + sources.excess(matcher.disparity_correlation, matcher.flow_correlation)
+    covariance = solution.covariance(common.pairs) + sources.excess(
+        matcher.disparity_correlation, matcher.flow_correlation
+    )
     from_prior: Float64 = np.zeros((6, 6))
     pattern = 1.0
     if metric:
@@ -141,7 +137,7 @@ def two_frame_motion(
         covariance += from_prior @ np.linalg.solve(prior.information, from_prior.T)
     evidence = None
     if assumed.error is not None:
-        told, learned = calibration_evidence(assumed.model, measured, pairs, solution, assumed.error)
+        told, learned = calibration_evidence(assumed.model, common.reference, common.current, solution, assumed.error)
         evidence = told if metric else None
         scale = np.concatenate((solution.motion[:3, 3], np.zeros(3)))[:, None]
         calibration = np.hstack((calibration, learned, scale))
@@ -211,11 +207,36 @@ def _moved(points: PointMatches, to: Keypoints) -> PointMatches:
     )
 
 
-def _solve(config: Config, pairs: PointPairs, seed: Float64, prior: MotionPrior | None) -> PoseSolution:
+def _solve(
+    config: Config,
+    camera: StereoCamera,
+    points: PointMatches,
+    patch_var: Float64,
+    real: PointPairs,
+    seed: Float64,
+    prior: MotionPrior | None,
+) -> tuple[PoseSolution, CommonPoints]:
+    """The motion, and the points that its residuals are linearised at, with the real covariances of their errors.
+
+    Ablations and PyPose's solver, as the paper's, linearise at the points as measured.
+    """
+    model = config.covariance.model
+    reference_cov, current_cov = ablated(real.reference_cov, real.current_cov, model)
+    pairs = PointPairs(real.reference, reference_cov, real.current, current_cov)
     if config.solver == "pypose":
         from macvo_ros.motion.pypose_solver import solve_pose_pypose
 
         motion = solve_pose_pypose(pairs, seed, kernel=config.pose.kernel)
         # Linearised at PyPose's solution, for the covariance and the outliers.
-        return solve_pose(pairs, motion, config.pose, prior, iterate=False)
-    return solve_pose(pairs, seed, config.pose, prior)
+        solution = solve_pose(pairs, motion, config.pose, prior, iterate=False)
+    else:
+        solution = solve_pose(pairs, seed, config.pose, prior)
+    inliers = int(solution.inlier.sum())
+    if inliers < config.pose.min_points:
+        raise TooFewPoints(
+            f"{inliers} of {len(points.pixel)} keypoints agree on a motion, {config.pose.min_points} are needed"
+        )
+    if config.solver == "pypose" or model != "full":
+        return solution, CommonPoints(real, real.reference, real.current)
+    common = at_common_points(camera, points, patch_var, real, solution.motion)
+    return solve_linearised(common.pairs, common.current, solution, config.pose, prior), common

@@ -94,6 +94,10 @@ class OnlineCalibration:
         """What was learned."""
         return self._filter.estimate
 
+    def formal(self) -> tuple[Float64, Float64]:
+        """See `CalibrationFilter.formal`."""
+        return self._filter.formal()
+
     @property
     def learned(self) -> LearnedCalibration | None:
         """The same for people; None where nothing is learned."""
@@ -129,11 +133,11 @@ class OnlineCalibration:
         self._contradictions = self._contradictions + 1 if self._is_contradicted() else 0
         if self._contradictions < _LOOKS:
             return False
-        sigma = np.maximum(self.prior, self._recent.sigma)
-        self._filter = self._recent.widened(sigma)
+        turned = np.degrees(self._recent.estimate.apparent[_ROTATIONS])
+        # What the watching filter remembers is in part from before: learning begins with nothing.
+        self._filter = CalibrationFilter(np.maximum(self.prior, self._recent.sigma), SCALING)
         self._watch()
         self.knocks += 1
-        turned = np.degrees(self._filter.estimate.apparent[_ROTATIONS])
         _log.warning(
             "the cameras no longer stand to each other as before: the right one is turned by about %+.2f, %+.2f and "
             "%+.2f deg about x, y and z against the calibration; learning it anew, recalibrate soon",
