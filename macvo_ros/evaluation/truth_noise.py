@@ -32,11 +32,15 @@ class TruthNoise:
     """Noise of true poses: stationary, and forgotten over a time (Gauss-Markov), so its part of an error stops growing.
 
     position: metres, attitude: radians, one sigma of each component; seconds: over which noise falls to 1/e.
+    drift: metres per second, one sigma of each component of the noise of its velocity, as a GPS/IMU truth has it,
+    forgotten over drift_seconds: this part of an error goes on growing.
     """
 
     position: float
     attitude: float
     seconds: float
+    drift: float = 0.0
+    drift_seconds: float = 1.0
 
     def covariance(self, moved: Float64, elapsed: Float64) -> Float64:
         """(M, 6, 6) covariance that the truth's noise gives to errors of motions.
@@ -48,18 +52,25 @@ class TruthNoise:
         out = np.zeros((len(moved), 6, 6))
         square = (moved**2).sum(axis=1)[:, None, None] * np.eye(3) - moved[:, :, None] * moved[:, None, :]
         out[:, :3, :3] = 2 * self.position**2 * new[:, None, None] * np.eye(3) + self.attitude**2 * square
+        # The integral of a velocity that is forgotten: (v t)^2 at first, 2 v^2 T t in the end.
+        ratio = elapsed / self.drift_seconds
+        drifted = 2 * (self.drift * self.drift_seconds) ** 2 * (ratio - 1.0 + np.exp(-ratio))
+        out[:, :3, :3] += drifted[:, None, None] * np.eye(3)
         out[:, 3:, 3:] = 2 * self.attitude**2 * new[:, None, None] * np.eye(3)
         return out
 
 
 def parse_truth_noise(text: str) -> TruthNoise:
-    """METRES,DEGREES,SECONDS of the command line."""
+    """METRES,DEGREES,SECONDS of the command line, or these and METRES_PER_SECOND,SECONDS of a drift."""
     try:
-        position, degrees, seconds = (float(part) for part in text.split(","))
+        position, degrees, seconds, *drift = (float(part) for part in text.split(","))
     except ValueError:
-        position, degrees, seconds = math.nan, math.nan, math.nan
-    if not (0 <= position < math.inf and 0 <= degrees < math.inf and 0 < seconds < math.inf):
+        position, degrees, seconds, drift = math.nan, math.nan, math.nan, []
+    velocity, kept = drift if len(drift) == 2 else (math.nan if drift else 0.0, 1.0)
+    sizes, times = (position, degrees, velocity), (seconds, kept)
+    if not (all(0 <= size < math.inf for size in sizes) and all(0 < time < math.inf for time in times)):
         raise ConfigError(
-            f"noise of the truth: expected METRES,DEGREES,SECONDS (for example 0.003,0.05,0.5), got {text!r}"
+            "noise of the truth: expected METRES,DEGREES,SECONDS (for example 0.003,0.05,0.5), or five numbers with "
+            f"METRES_PER_SECOND,SECONDS of a drift after them, got {text!r}"
         )
-    return TruthNoise(position, math.radians(degrees), seconds)
+    return TruthNoise(position, math.radians(degrees), seconds, velocity, kept)
