@@ -48,7 +48,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def run(args: argparse.Namespace) -> int:
     """Track, print, write."""
     from macvo_ros.evaluation.runner import run_sequence
-    from macvo_ros.geometry.camera_info_file import save_camera_infos, save_raw_calibration
     from macvo_ros.odometry.stereo_odometry import StereoOdometry
 
     config = load_config_of(args)
@@ -65,10 +64,5 @@ def run(args: argparse.Namespace) -> int:
     print(f"  altogether   {learned.field_size():.2f} px by which the left image is corrected (root mean square)")
     for sentence in learned.findings() or ["nothing is significantly off"]:
         print(sentence)
-    directory = output_folder(args, sequence)
-    directory.mkdir(parents=True, exist_ok=True)
-    raw = learned.as_raw()
-    save_raw_calibration(directory / "calibration.yaml", raw)
-    save_camera_infos(directory, raw)
-    print(f"\nwritten to {directory}/: calibration.yaml, left.yaml, right.yaml")
+    print(f"\n{learned.save(output_folder(args, sequence))}")
     return 0

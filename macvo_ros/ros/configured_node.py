@@ -42,6 +42,7 @@ from macvo_ros.ros.tracking import Odometry, Tracked, Tracking
 from macvo_ros.ros.trajectory_log import TrajectoryLog
 from macvo_ros.ros.transport_loss import RecentLoss, loss_hint, senders_segments
 from macvo_ros.ros.worker import Worker
+from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 
 Float64 = npt.NDArray[np.float64]
 
@@ -82,6 +83,11 @@ class ConfiguredNode:
         self._estimate: Estimate | None = None
         self._latency = 0.0
         self._paused = False
+
+    @property
+    def learned(self) -> LearnedCalibration | None:
+        """What the last tracked frame knew of the calibration."""
+        return None if self._estimate is None else self._estimate.calibration
 
     def start(self) -> None:
         """Subscribe and begin to track."""

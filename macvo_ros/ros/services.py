@@ -12,10 +12,11 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""~/reset, ~/reset_to_pose, ~/pause, ~/resume and ~/save_trajectory."""
+"""~/reset, ~/reset_to_pose, ~/pause, ~/resume, ~/save_trajectory and ~/save_calibration."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +28,7 @@ from macvo_ros.errors import MacvoError
 from macvo_ros.geometry.se3 import rotation_from_quaternion, transform
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.trajectory_log import TrajectoryLog
+from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 
 Float64 = npt.NDArray[np.float64]
 
@@ -35,6 +37,9 @@ class Controls(Protocol):
     """What the services act on."""
 
     trajectory: TrajectoryLog
+
+    @property
+    def learned(self) -> LearnedCalibration | None: ...
 
     def reset(self, pose: Float64 | None, covariance: Float64 | None) -> None: ...
 
@@ -45,7 +50,7 @@ class Services:
     """The services of a configured node. None of them waits for the worker."""
 
     def __init__(self, node: LifecycleNode, config: NodeConfig, controls: Controls) -> None:
-        from macvo_ros.srv import ResetToPose, SaveTrajectory  # generated: only there after a build
+        from macvo_ros.srv import ResetToPose, SaveCalibration, SaveTrajectory  # generated: only there after a build
 
         self._node, self._config, self._controls = node, config, controls
         self._services = [
@@ -54,6 +59,7 @@ class Services:
             node.create_service(Trigger, "~/pause", self._pause),
             node.create_service(Trigger, "~/resume", self._resume),
             node.create_service(SaveTrajectory, "~/save_trajectory", self._save_trajectory),
+            node.create_service(SaveCalibration, "~/save_calibration", self._save_calibration),
         ]
 
     def destroy(self) -> None:
@@ -92,6 +98,23 @@ class Services:
         except MacvoError as error:
             response.success, response.message = False, str(error)
         return response
+
+    def _save_calibration(self, request: Any, response: Any) -> Any:
+        try:
+            response.message, response.success = self._saved_calibration(request.folder), True
+        except MacvoError as error:
+            response.success, response.message = False, str(error)
+        return response
+
+    def _saved_calibration(self, folder: str) -> str:
+        if not folder.strip():
+            raise MacvoError("no folder given; say where to write, for example folder: my_camera")
+        learned = self._controls.learned
+        if learned is None:
+            raise MacvoError(
+                "nothing was learned of the calibration: track some frames first, with calibration.online: true"
+            )
+        return learned.save(Path(folder).expanduser())
 
 
 def pose_and_covariance(message: Any, odom_frame: str) -> tuple[Float64, Float64]:

@@ -17,11 +17,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.errors import MacvoError
 from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.camera_info_file import save_camera_infos, save_raw_calibration
 from macvo_ros.geometry.rectification import RawCamera, RawStereoCalibration
 from macvo_ros.geometry.se3 import exp_so3
 from macvo_ros.uncertainty.calibration_model import (
@@ -106,6 +109,17 @@ class LearnedCalibration:
             beyond = abs(self.error[index]) > _NOTABLE * self.prior[index]
             sentences.append(f"{text}{', beyond what calibration.prior allows for' if beyond else ''}: recalibrate")
         return sentences
+
+    def save(self, folder: Path) -> str:
+        """Write the corrected calibration: calibration.yaml, and left.yaml and right.yaml; returns a sentence."""
+        raw = self.as_raw()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            save_raw_calibration(folder / "calibration.yaml", raw)
+            save_camera_infos(folder, raw)
+        except OSError as error:
+            raise MacvoError(f"cannot write {folder}: {error.strerror}; choose a writable folder with room") from error
+        return f"written to {folder}/: calibration.yaml, left.yaml, right.yaml"
 
     def as_raw(self) -> RawStereoCalibration:
         """The cameras behind the images as they are: rectified once more by this, they fit what was learned.

@@ -21,6 +21,8 @@ import pytest
 from harness import matrix
 from supervised_node import supervised
 
+from macvo_ros.geometry.calibration import load_calibration
+from macvo_ros.geometry.rectification import RawStereoCalibration
 from macvo_ros.geometry.se3 import exp_so3, transform
 from macvo_ros.odometry.status import Status
 from macvo_ros.sequences.tum import read_tum
@@ -130,6 +132,25 @@ def test_save_trajectory(node, frames, tmp_path):
         )
     for impossible in ("", str(tmp_path), str(tmp_path / "no" / "such" / "folder.txt")):
         answer = node.peer.call(kind, service, kind.Request(path=impossible))
+        assert not answer.success
+        assert answer.message
+
+
+def test_save_calibration(node, tmp_path):
+    from macvo_ros.srv import SaveCalibration
+
+    kind, service = SaveCalibration, f"{node.node.name}/save_calibration"
+    folder = tmp_path / "new" / "camera"
+    answer = node.peer.call(kind, service, kind.Request(folder=str(folder)))
+    assert answer.success, answer.message
+    saved, told = load_calibration(folder / "calibration.yaml"), node.driver.camera
+    assert (folder / "left.yaml").is_file()
+    assert (folder / "right.yaml").is_file()
+    assert isinstance(saved, RawStereoCalibration)
+    assert saved.left.K[0, 0] == pytest.approx(told.fx, rel=0.02)
+    (tmp_path / "file").touch()
+    for impossible in ("", str(tmp_path / "file" / "folder")):
+        answer = node.peer.call(kind, service, kind.Request(folder=impossible))
         assert not answer.success
         assert answer.message
 
