@@ -56,8 +56,8 @@ _OUTLYING = 4.0
 """Times the usual scatter, which a block counts for at most."""
 _MISFIT, _MISFIT_SCALING = 0.3, 9.0
 """What constant errors of matching leave, in variances of one frame's formal estimate; of shapes, and of what scales.
-`python -m bench.calibration apparent`: in such sigmas, errors that are none appear to be up to 1 (median) and 4 (dark)
-in rendered scenes, and yaw and k1 up to 8 on KITTI 09, where the truth contradicts them."""
+`python -m bench.calibration apparent`: in such sigmas, errors of perfect cameras appear to be up to 2 in rendered
+scenes; on KITTI 09 those that scale appear to be 2 to 11, and the truth contradicts them: 9 is chosen between."""
 _SIGNIFICANT = (2.0, 4.0)
 """Sigmas: what scales is not corrected below, and as estimated above; in proportion between."""
 
