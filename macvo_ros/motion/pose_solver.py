@@ -151,10 +151,7 @@ def _linearised(
     iterations: int,
 ) -> PoseSolution:
     """All that is known of a motion that was found."""
-    points = pairs.current @ rotation.T
-    whitener = _whitener(pairs, rotation)
-    residual = (whitener @ (pairs.reference - points - translation)[:, :, None])[:, :, 0]
-    m2 = np.einsum("ni,ni->n", residual, residual)
+    whitener, residual, m2 = _whitened(pairs, rotation, translation)
     weight = _huber_weight(m2, config.kernel) * inlier
     jacobian = whitener @ _jacobian(at @ rotation.T)
     weighted = weight[:, None, None] * jacobian
@@ -192,12 +189,9 @@ def _minimise(
     iterations = 0
     offset = None if prior is None else difference(prior.motion, transform(rotation, translation))
     while iterations < config.max_iterations:
-        points = pairs.current @ rotation.T
-        whitener = _whitener(pairs, rotation)
-        residual = (whitener @ (pairs.reference - points - translation)[:, :, None])[:, :, 0]
-        m2 = np.einsum("ni,ni->n", residual, residual)
+        whitener, residual, m2 = _whitened(pairs, rotation, translation)
         cost = _huber_cost(m2, config.kernel, active)
-        jacobian = whitener @ _jacobian(points)
+        jacobian = whitener @ _jacobian(pairs.current @ rotation.T)
         weighted = ((active * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
         hessian = jacobian.reshape(-1, 6).T @ weighted
         gradient = residual.reshape(-1) @ weighted
@@ -241,9 +235,7 @@ def _step(
     inlier: npt.NDArray[np.bool_],
 ) -> tuple[Float64, Float64]:
     """One Gauss-Newton step with residuals linearised at other points than those measured."""
-    whitener = _whitener(pairs, rotation)
-    residual = (whitener @ (pairs.reference - pairs.current @ rotation.T - translation)[:, :, None])[:, :, 0]
-    m2 = np.einsum("ni,ni->n", residual, residual)
+    whitener, residual, m2 = _whitened(pairs, rotation, translation)
     jacobian = whitener @ _jacobian(at @ rotation.T)
     weighted = ((inlier * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
     hessian = jacobian.reshape(-1, 6).T @ weighted + _FLOOR * np.eye(6)
@@ -254,6 +246,13 @@ def _step(
         gradient = gradient + prior.information @ offset
     step = -np.linalg.solve(hessian, gradient)
     return exp_so3(step[3:]) @ rotation, translation + step[:3]
+
+
+def _whitened(pairs: PointPairs, rotation: Float64, translation: Float64) -> tuple[Float64, Float64, Float64]:
+    """`PoseSolution.whitener` and `.residual` at a motion, and the residuals' squared lengths (N,)."""
+    whitener = _whitener(pairs, rotation)
+    residual = (whitener @ (pairs.reference - pairs.current @ rotation.T - translation)[:, :, None])[:, :, 0]
+    return whitener, residual, np.asarray(np.einsum("ni,ni->n", residual, residual))
 
 
 def _squared(whitener: Float64, residual: Float64) -> Float64:
