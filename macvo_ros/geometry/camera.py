@@ -187,6 +187,11 @@ def rays(camera: StereoCamera, pixel: Float64) -> Float64:
     )
 
 
+def pixels(camera: StereoCamera, point: Float64) -> Float64:
+    """(N, 2) pixels of the left image that (N, 3) points in front of it are seen at, metres: the inverse of `rays`."""
+    return np.asarray(point[:, :2] / point[:, 2:] * (camera.fx, camera.fy) + (camera.cx, camera.cy))
+
+
 def _projection(P: npt.ArrayLike, side: str) -> Float64:
     """(3, 4) float64 of a projection matrix, checked to be K [I | t] with a usable K."""
     try:

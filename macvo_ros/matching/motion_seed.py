@@ -30,7 +30,7 @@ import cv2
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.geometry.camera import StereoCamera, rays
+from macvo_ros.geometry.camera import StereoCamera, pixels, rays
 from macvo_ros.geometry.interpolation import bilinear
 from macvo_ros.geometry.se3 import inverse, transform
 from macvo_ros.images.frame import StereoFrame
@@ -131,7 +131,7 @@ def _tracked(
     points, moved, start = points[ahead], moved[ahead], corners.reshape(-1, 2)[usable][ahead]
     if len(points) < _MIN_INLIERS:
         return None
-    expected = moved[:, :2] / moved[:, 2:] * (camera.fx, camera.fy) + (camera.cx, camera.cy)
+    expected = pixels(camera, moved)
     guess = ((expected + 0.5) / shrink - 0.5).astype(np.float32)
     inside = ((guess >= 0) & (guess <= np.array(before.shape[::-1]) - 1)).all(axis=1)
     points, expected, start, guess = points[inside], expected[inside], start[inside], guess[inside]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.geometry.camera import pixels
 from macvo_ros.geometry.se3 import skew
 from macvo_ros.motion.pose_solver import PoseSolution
 from macvo_ros.uncertainty.calibration_filter import Evidence
@@ -42,9 +42,9 @@ def calibration_evidence(
     rotation = solution.motion[:3, :3]
     camera = model.camera
     at = Keypoints(
-        _pixels(camera, reference),
+        pixels(camera, reference),
         camera.disparity(reference[:, 2]),
-        _pixels(camera, current),
+        pixels(camera, current),
         camera.disparity(current[:, 2]),
     )
     effect = model.jacobian(at, reference, current, rotation)
@@ -57,8 +57,3 @@ def calibration_evidence(
     information = seen.T @ weighted
     score = solution.residual.reshape(-1) @ weighted
     return Evidence(information, score + information @ used), sensitivity
-
-
-def _pixels(camera: StereoCamera, point: Float64) -> Float64:
-    """(N, 2) pixels that (N, 3) points are seen at."""
-    return np.asarray(point[:, :2] / point[:, 2:] * (camera.fx, camera.fy) + (camera.cx, camera.cy))
