@@ -28,6 +28,7 @@ from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.images.mask import usable_pixels
 from macvo_ros.matching.epipolar_error import RowCheck, check_rows
 from macvo_ros.matching.flow_search import FlowSearch
+from macvo_ros.matching.foreshortening import expected_foreshortening
 from macvo_ros.matching.match_variance import Evidence, VarianceCoefficients, match_evidence
 from macvo_ros.matching.matcher import FlowMatch, Match, PointMatches, Prediction, StereoMatch, look_up
 from macvo_ros.matching.patch_refinement import RefinedCoefficients, refine_matches
@@ -95,8 +96,9 @@ class ClassicMatcher:
         flow = self._search.flow(earlier, left, seed)
         backward = self._search.flow(left, earlier, back_seed)
         flow_var = match_evidence(earlier, left, flow, backward).variance(FLOW_VARIANCE)
-        axes_first = (torch.from_numpy(np.ascontiguousarray(each.transpose(2, 0, 1))) for each in (flow, flow_var))
-        return Match(stereo, FlowMatch(*axes_first))
+        found, found_var = (torch.from_numpy(np.ascontiguousarray(a.transpose(2, 0, 1))) for a in (flow, flow_var))
+        expected = None if prediction is None else prediction.motion
+        return Match(stereo, FlowMatch(found, found_var, motion=expected))
 
     def refine(
         self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, pixel: Float64
@@ -110,11 +112,12 @@ class ClassicMatcher:
         earlier, earlier_right = reference.full.grey
         left, right = current.full.grey
         dense = np.ascontiguousarray(match.flow.numpy().transpose(1, 2, 0))
-        flow = refine_matches(earlier, left, dense, points.pixel, axes=2)
+        to_right = -reference_match.disparity.numpy()[..., None]
+        assert match.temporal is not None
+        perspective = expected_foreshortening(reference, match.temporal.motion, to_right, points.pixel)
+        flow = refine_matches(earlier, left, dense, points.pixel, axes=2, foreshortening=perspective)
         matched = points.pixel + flow.displacement
-        before = refine_matches(
-            earlier, earlier_right, -reference_match.disparity.numpy()[..., None], points.pixel, axes=1
-        )
+        before = refine_matches(earlier, earlier_right, to_right, points.pixel, axes=1)
         after = refine_matches(left, right, -match.disparity.numpy()[..., None], matched, axes=1)
         alike = np.minimum(np.minimum(flow.likeness, before.likeness), after.likeness) > _MIN_LIKENESS
         if not self._config.refine:

@@ -62,11 +62,13 @@ class FlowMatch:
     flow: (2, H, W) pixels (u, v): reference left pixel x is current left pixel x + flow.
     flow_var: (2, H, W) pixels^2, per axis.
     keypoint_flow_var: (2, H/s, W/s) pixels^2, see `StereoMatch`.
+    motion: (4, 4) what was expected of the motion (`Prediction`), if anything was.
     """
 
     flow: torch.Tensor
     flow_var: torch.Tensor
     keypoint_flow_var: torch.Tensor | None = None
+    motion: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)

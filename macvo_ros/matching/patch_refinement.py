@@ -15,9 +15,9 @@
 """Sub-pixel refinement of matches at keypoints: Gauss-Newton on a patch, with gain and offset of brightness.
 
 The patch of the source image is compared with the target image warped by a *plane*: an affine map that starts as the
-plane through the dense match around the keypoint. Slant and perspective inside the patch therefore do not bias the
-shift, and neither does the noise of the dense match. Unknowns: shift (u, v; only u for stereo), the plane's slopes,
-gain and offset (`patch_model.py`). Vectorised over all keypoints.
+plane through the dense match around the keypoint, foreshortened as the motion says (`foreshortening.py`). Slant and
+perspective inside the patch therefore do not bias the shift, and neither does the noise of the dense match. Unknowns:
+shift (u, v; only u for stereo), the plane's slopes, gain and offset (`patch_model.py`). Vectorised over all keypoints.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ Grey = npt.NDArray[np.uint8]
 _ITERATIONS = 3
 _MAX_SHIFT = 1.0
 """A refinement further than this from the dense match is not one, pixels of what was matched."""
+_LEAST_DEPTH = np.float32(0.5)
+"""Of the depth in a patch's middle: at depth edges the plane through the dense match may pass the camera."""
 _PLANE = (18, 9)
 """Radius and stride of the samples that the plane through the dense match is fitted to, pixels of what was matched."""
 
@@ -81,12 +83,14 @@ def refine_matches(
     *,
     radius: int = 7,
     stride: int = 1,
+    foreshortening: Float64 | None = None,
 ) -> Refinement:
     """Refine matches from `source` to `target` around the (h, w, axes) dense match at (N, 2) source pixels.
 
     dense: of the images, or of smaller copies of them, in pixels of what was matched.
     axes: 2 for flow; 1 for stereo, where dense is the horizontal displacement (minus the disparity).
     radius: of the patch, pixels, a multiple of stride; stride: between its samples (smooth the images above 1).
+    foreshortening: (N, 2) 1/pixel, see `foreshortening.py`; None: none.
     The patch is that of the nearest whole pixel whose patch lies in the image; the plane leads from there to the
     keypoint.
     """
@@ -98,9 +102,18 @@ def refine_matches(
     reduction = np.array(source.shape[::-1]) / np.array(dense.shape[1::-1])
     largest = np.float32(_MAX_SHIFT * reduction.max())
     start, slope, bend = fitted_plane(dense, whole, reduction)
-    positions = [whole[:, axis, None].astype(np.float32) + offsets[:, axis] for axis in range(2)]  # in the target
-    for axis in range(axes):
-        positions[axis] += start[:, axis, None] + slope[:, axis] @ offsets.T
+    nearer = np.float32(1)
+    if foreshortening is not None:
+        nearer = 1 / np.maximum(1 + foreshortening.astype(np.float32) @ offsets.T, _LEAST_DEPTH)
+    positions = [  # in the target
+        whole[:, axis, None].astype(np.float32)
+        + (
+            start[:, axis, None] + (offsets[:, axis] + slope[:, axis] @ offsets.T) * nearer
+            if axis < axes
+            else offsets[:, axis]
+        )
+        for axis in range(2)
+    ]
     values = np.ascontiguousarray(target, dtype=np.float32)
     error, solution = np.zeros_like(template), np.zeros((count, moving + 2), np.float32)
     shift, turn = np.zeros((count, axes), np.float32), np.zeros((count, axes, 2), np.float32)

@@ -33,6 +33,7 @@ from macvo_ros.images.frame import StereoFrame
 from macvo_ros.images.mask import usable_pixels
 from macvo_ros.matching.epipolar_error import check_rows
 from macvo_ros.matching.flow_search import FlowSearch
+from macvo_ros.matching.foreshortening import expected_foreshortening
 from macvo_ros.matching.lite.features import (
     SCALE,
     ImageFeatures,
@@ -161,7 +162,9 @@ class LiteMatcher:
         at = reference.to_full(pixel)
         with _side_by_side():
             earlier = self._thread.submit(refine_smooth, before.left, before.right, stereo.to_right, at, axes=1)
-            flow = refine_smooth(before.left, now.left, temporal.flow.numpy().transpose(1, 2, 0), at, axes=2)
+            perspective = expected_foreshortening(reference, temporal.motion, stereo.to_right, at)
+            to_current = temporal.flow.numpy().transpose(1, 2, 0)
+            flow = refine_smooth(before.left, now.left, to_current, at, axes=2, foreshortening=perspective)
             matched_stereo = match.known_stereo
             assert isinstance(matched_stereo, LiteStereo)
             matched = at + flow.displacement
@@ -218,6 +221,7 @@ class LiteMatcher:
             flow_var=torch.from_numpy(np.stack([_full_size(v, *size) for v in variance[:2]])),
             refined_var=torch.from_numpy(np.ascontiguousarray(variance[2:])),
             keypoint_flow_var=torch.from_numpy(np.stack([_half_size(v) for v in expected])),
+            motion=None if prediction is None else motion,
         )
 
     def _stereo_of(self, side: _Side) -> Future[StereoMatch]:

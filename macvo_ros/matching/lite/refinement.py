@@ -39,7 +39,12 @@ REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.64, dense=0.64)
 
 
 def refine_smooth(
-    source: ImageFeatures, target: ImageFeatures, dense: Float32, pixel: Float64, axes: int
+    source: ImageFeatures,
+    target: ImageFeatures,
+    dense: Float32,
+    pixel: Float64,
+    axes: int,
+    foreshortening: Float64 | None = None,
 ) -> Refinement:
     """`refine_matches` on every third pixel of smoothed images, which tell as much as all of them.
 
@@ -48,7 +53,7 @@ def refine_smooth(
     """
     images = source.smooth(), target.smooth()
     radius = int(np.clip(_STRIDE * round(images[0].shape[1] / 107), *_RADII))
-    return refine_matches(*images, dense, pixel, axes, radius=radius, stride=_STRIDE)
+    return refine_matches(*images, dense, pixel, axes, radius=radius, stride=_STRIDE, foreshortening=foreshortening)
 
 
 def refined_variance(
