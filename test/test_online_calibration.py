@@ -220,7 +220,7 @@ def test_rows_tell_pitch_and_roll_beside_any_smooth_field(parameter: int, degree
     pixel, disparity = rng.uniform((30, 30), (1170, 340), (300, 2)), rng.uniform(5, 60, 300)
     x, y = ((pixel - (CAMERA.cx, CAMERA.cy)) / 600).T
     rows = MODEL.row_jacobian(pixel, disparity)[:, {PITCH: 0, ROLL: 2}[parameter]] * np.radians(degrees)
-    vertical = rows + 2.0 * x * y - 0.5 * x**2 + rng.normal(0, 0.1, 300)
+    vertical = rows + 2.0 * x * y - 0.5 * (1.5 * x**2 - 0.5) + rng.normal(0, 0.1, 300)
     vertical[:20] += rng.uniform(-3, 3, 20)
     evidence = row_evidence(MODEL, pixel, disparity, vertical)
     both = np.ix_([PITCH, ROLL], [PITCH, ROLL])

@@ -31,12 +31,12 @@ Float64 = npt.NDArray[np.float64]
 def calibration_evidence(
     model: CalibrationModel, reference: Float64, current: Float64, solution: PoseSolution, used: Float64
 ) -> tuple[Evidence, Float64]:
-    """Evidence about the errors of the calibration, and the (6, C) error of the motion per unit of each.
+    """Evidence about the errors of the calibration, and the (6, C) error of the motion per unit of each, negative.
 
     reference, current: (N, 3) the points in both frames, metres, the (C,) errors `used` corrected: where both frames
     together see them. What an error does must not depend on the noise that is in the residual (`common_points.py`): a
     camera that is off by nothing would look turned by many sigmas.
-    An error e adds B e to the residuals. The motion answers by X e with X = sum_i gain_i B_i, which leaves
+    An error e adds B e to the residuals. The motion answers by -X e with X = sum_i gain_i B_i, which leaves
     B' e = (B - J X) e: what is seen of it.
     """
     rotation = solution.motion[:3, :3]
@@ -53,7 +53,8 @@ def calibration_evidence(
     seen = (solution.whitener @ (effect - answer)).reshape(-1, effect.shape[2])
     # Frames count alike: where all residuals are large, as after a knock, robust weights are small throughout.
     weight = solution.weight * (solution.inlier.sum() / max(solution.weight.sum(), 1e-9))
-    weighted = np.repeat(weight, 3)[:, None] * seen
-    information = seen.T @ weighted
-    score = solution.residual.reshape(-1) @ weighted
+    root = np.repeat(np.sqrt(weight), 3)
+    seen *= root[:, None]
+    information = seen.T @ seen  # of a matrix with itself: one thread, 20 times as fast as two that meet
+    score = (root * solution.residual.reshape(-1)) @ seen
     return Evidence(information, score + information @ used), sensitivity

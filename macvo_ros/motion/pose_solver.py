@@ -74,7 +74,8 @@ class PoseSolution:
     """Result of the optimization.
 
     motion: (4, 4) pose of the current frame in the reference frame.
-    gain: (N, 6, 3): error of the motion [dt, dtheta] = sum_i gain_i @ (error of p_i - T q_i); zero for rejected points.
+    gain: (N, 6, 3): error of the motion [dt, dtheta] = -sum_i gain_i @ (error of p_i - T q_i); zero for rejected
+    points.
     information: (6, 6) of the points and the prior.
     weight: (N,) robust weight, 0 for rejected points; inlier: (N,) the others.
     residual: (N, 3) of p_i - T q_i in sigmas: across, across given the first, and along the line of sight given both.

@@ -42,7 +42,7 @@ LEAST_FLOW = 0.004
 hundredth of a pixel, which matching is biased by."""
 _RECENT = 1.0
 """Seconds that the watching filter remembers."""
-_LOOK = 0.4
+_LOOK = 0.2
 """Seconds between its looks."""
 _KNOCK = np.radians(0.3)
 """One sigma of what a knock may turn a camera by."""

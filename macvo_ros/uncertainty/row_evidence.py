@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.uncertainty.calibration_filter import Evidence
-from macvo_ros.uncertainty.calibration_model import PITCH, ROLL, SIZE, CalibrationModel
+from macvo_ros.uncertainty.calibration_model import FIELD_DEGREES, PITCH, ROLL, SIZE, CalibrationModel, polynomials
 
 Float64 = npt.NDArray[np.float64]
 
@@ -35,7 +35,7 @@ _ROUNDS, _KERNEL = 3, 1.5
 """Rounds of robust fitting, and sigmas beyond which a match counts less."""
 _NOISE = 0.05
 """Pixels, at least: what tracking a corner is good to (`matching/epipolar_error.py`)."""
-_FIELD = ((0, 1), (2, 0), (1, 1), (0, 2), (3, 0), (2, 1), (1, 2), (0, 3))
+_FIELD = ((0, 1), *FIELD_DEGREES)
 
 
 def row_evidence(model: CalibrationModel, pixel: Float64, disparity: Float64, vertical: Float64) -> Evidence:
@@ -44,9 +44,9 @@ def row_evidence(model: CalibrationModel, pixel: Float64, disparity: Float64, ve
     if len(pixel) < _ENOUGH:
         return Evidence(information, score)
     camera = model.camera
-    x, y = ((pixel - (camera.cx, camera.cy)) * (2.0 / camera.width)).T
+    u, v = (pixel - (camera.cx, camera.cy)).T
     wanted = model.row_jacobian(pixel, disparity)[:, [0, 2]] / camera.fy  # pixels, so that columns are alike
-    columns = np.column_stack((wanted, *(x**i * y**j for i, j in _FIELD)))
+    columns = np.column_stack((wanted, polynomials(camera, u, v, _FIELD)))
     weight = np.ones(len(pixel))
     sigma = _NOISE
     ridge = 1e-9 * len(pixel) * np.eye(columns.shape[1])
