@@ -40,6 +40,8 @@ READ_NOISE = 1.0
 _NOISE = 2.0
 """Ordinary residual of a patch, grey levels, against which the certainty of the slopes is weighed."""
 _RIDGE = 1.0
+_LEAST_DEPTH = np.float32(0.5)
+"""Of the depth in a patch's middle: at depth edges the plane through a patch may pass the camera."""
 _SLOPE = 0.05
 """By how much slopes that a patch is expected with may be off (1 sigma), pixels per pixel."""
 
@@ -102,6 +104,11 @@ def linearise(image: npt.NDArray[Any], pixel: Float64, radius: int, stride: int,
     return PatchModel(
         whole, offsets, window, template, basis, normal, ridge, solver, solver @ weighted, samples, radius
     )
+
+
+def nearer(foreshortening: Float64, offsets: Float32) -> Float32:
+    """(N, S) by which (S, 2) offsets are farther apart for perspective, of (N, 2) `foreshortening.py`."""
+    return np.asarray(1 / np.maximum(1 + foreshortening.astype(np.float32) @ offsets.T, _LEAST_DEPTH))
 
 
 def likeness(a: Float32, b: Float32, window: Float32) -> Float64:

@@ -27,7 +27,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.matching.patch_model import CONVERGED, READ_NOISE, likeness, linearise, patch_window, read_bilinear
+from macvo_ros.matching.patch_model import (
+    CONVERGED,
+    READ_NOISE,
+    likeness,
+    linearise,
+    nearer,
+    patch_window,
+    read_bilinear,
+)
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -37,8 +45,6 @@ Grey = npt.NDArray[np.uint8]
 _ITERATIONS = 3
 _MAX_SHIFT = 1.0
 """A refinement further than this from the dense match is not one, pixels of what was matched."""
-_LEAST_DEPTH = np.float32(0.5)
-"""Of the depth in a patch's middle: at depth edges the plane through the dense match may pass the camera."""
 _PLANE = (18, 9)
 """Radius and stride of the samples that the plane through the dense match is fitted to, pixels of what was matched."""
 
@@ -102,18 +108,11 @@ def refine_matches(
     reduction = np.array(source.shape[::-1]) / np.array(dense.shape[1::-1])
     largest = np.float32(_MAX_SHIFT * reduction.max())
     start, slope, bend = fitted_plane(dense, whole, reduction)
-    nearer = np.float32(1)
-    if foreshortening is not None:
-        nearer = 1 / np.maximum(1 + foreshortening.astype(np.float32) @ offsets.T, _LEAST_DEPTH)
-    positions = [  # in the target
-        whole[:, axis, None].astype(np.float32)
-        + (
-            start[:, axis, None] + (offsets[:, axis] + slope[:, axis] @ offsets.T) * nearer
-            if axis < axes
-            else offsets[:, axis]
-        )
-        for axis in range(2)
-    ]
+    grown: Float32 | float = 1.0 if foreshortening is None else nearer(foreshortening, offsets)
+    positions = [whole[:, axis, None].astype(np.float32) + offsets[:, axis] for axis in range(2)]  # in the target
+    for axis in range(axes):
+        moved_by = (offsets[:, axis] + slope[:, axis] @ offsets.T) * grown - offsets[:, axis]
+        positions[axis] += start[:, axis, None] + moved_by
     values = np.ascontiguousarray(target, dtype=np.float32)
     error, solution = np.zeros_like(template), np.zeros((count, moving + 2), np.float32)
     shift, turn = np.zeros((count, axes), np.float32), np.zeros((count, axes, 2), np.float32)

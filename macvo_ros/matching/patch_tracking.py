@@ -27,7 +27,15 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.matching.patch_model import CONVERGED, READ_NOISE, likeness, linearise, patch_window, read_bilinear
+from macvo_ros.matching.patch_model import (
+    CONVERGED,
+    READ_NOISE,
+    likeness,
+    linearise,
+    nearer,
+    patch_window,
+    read_bilinear,
+)
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -101,15 +109,23 @@ def cut_patches(image: Float32, pixel: Float64, radius: int, stride: int, axes: 
     )
 
 
-def find_patches(patches: Patches, image: Float32, expected: Float64, warp: Float64) -> FoundPatches:
-    """Find patches in an (H, W) image near (N, 2) expected pixels; warp: (N, 2, 2) d(pixel here) / d(pixel there)."""
+def find_patches(
+    patches: Patches, image: Float32, expected: Float64, warp: Float64, foreshortening: Float64 | None = None
+) -> FoundPatches:
+    """Find patches in an (H, W) image near (N, 2) expected pixels; warp: (N, 2, 2) d(pixel here) / d(pixel there).
+
+    foreshortening: (N, 2) 1/pixel, see `foreshortening.py`; None: none.
+    """
     if not len(patches):
         none = np.empty(0)
         return FoundPatches(np.empty((0, 2)), np.empty((0, patches.spread.shape[1])), none.astype(bool), none)
     offsets, window = patch_window(int(patches.radius[0]), int(patches.stride[0]))
     turn, axes = warp.astype(np.float32), patches.spread.shape[1]
     middle = expected.astype(np.float32) - (turn @ patches.offset[:, :, None])[:, :, 0]
-    positions = turn @ offsets.T + middle[:, :, None]  # (N, 2, S)
+    positions = turn @ offsets.T  # (N, 2, S)
+    if foreshortening is not None:
+        positions *= nearer(foreshortening, offsets)[:, None]
+    positions += middle[:, :, None]
     lever = (offsets / patches.radius[0]).T.astype(np.float32)
     shift, bent = np.zeros((len(patches), axes), np.float32), np.zeros((len(patches), axes, 2), np.float32)
     error, solution = np.zeros_like(patches.template), np.zeros(patches.normal.shape[:2], np.float32)

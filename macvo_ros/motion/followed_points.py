@@ -115,7 +115,7 @@ def follow(
     """
     count = len(points)
     seen, variance, found = np.zeros((3, count)), np.ones((3, count)), np.zeros(count, bool)
-    expected, warp, disparity, tilt = _expected(camera, views, points, state, pose)
+    expected, warp, perspective, disparity, tilt = _expected(camera, views, points, state, pose)
     scale = np.abs(np.linalg.det(warp))
     size = np.array([camera.width, camera.height])
     inside = ((expected > _MARGIN) & (expected < size - 1 - _MARGIN)).all(axis=1)
@@ -123,7 +123,7 @@ def follow(
     picked = np.zeros(count, bool)
     picked[at] = True
     patches = views.patches.subset(picked)
-    here = find_patches(patches, images.left, expected[at], warp[at])
+    here = find_patches(patches, images.left, expected[at], warp[at], perspective[at])
     if len(at):
         radius, stride = int(patches.radius[0]), int(patches.stride[0])
         there = find_patches(
@@ -144,8 +144,9 @@ def follow(
 
 def _expected(
     camera: StereoCamera, views: PointPatches, points: WindowPoints, state: WindowState, pose: Float64
-) -> tuple[Float64, Float64, Float64, Float64]:
-    """(P, 2) pixels, (P, 2, 2) warps, (P,) disparities and their (P, 2) slopes over the image, seen from a pose.
+) -> tuple[Float64, Float64, Float64, Float64, Float64]:
+    """(P, 2) pixels, (P, 2, 2) warps and (P, 2) their foreshortening, (P,) disparities and their (P, 2) slopes over the
+    image, seen from a pose.
 
     The surface about a point is taken for the plane that its disparity had at first sight.
     """
@@ -153,28 +154,30 @@ def _expected(
     turn = pose[:3, :3].T @ rotation
     shift = (position - pose[:3, 3]) @ pose[:3, :3]
 
-    def project(offset: tuple[float, float]) -> tuple[Float64, Float64]:
+    def project(offset: tuple[float, float]) -> tuple[Float64, Float64, Float64]:
         u, v = (points.pixel + state.points[:2]) + np.array(offset)[:, None]
         d = state.points[2] + views.slope @ np.array(offset) - camera.disparity_offset
         z = camera.fx * camera.baseline / np.maximum(d, LEAST_DISPARITY)
+        first = z
         place = np.stack(((u - camera.cx) / camera.fx * z, (v - camera.cy) / camera.fy * z, z), axis=1)
         x, y, z = ((turn @ place[:, :, None])[:, :, 0] + shift).T
         behind = z < 0.05
         z = np.where(behind, 0.05, z)
         pixel = np.stack((camera.fx * x / z + camera.cx, camera.fy * y / z + camera.cy), axis=1)
         pixel[behind] = -1e6
-        return pixel, camera.fx * camera.baseline / z + camera.disparity_offset
+        return pixel, camera.fx * camera.baseline / z + camera.disparity_offset, z / first
 
-    middle, disparity = project((0.0, 0.0))
+    middle, disparity, depth = project((0.0, 0.0))
     right, left = project((_HALF, 0.0)), project((-_HALF, 0.0))
     low, high = project((0.0, _HALF)), project((0.0, -_HALF))
     warp = np.stack((right[0] - left[0], low[0] - high[0]), axis=2) / (2 * _HALF)
     change = np.stack((right[1] - left[1], low[1] - high[1]), axis=1) / (2 * _HALF)
+    nearer = np.stack((right[2] - left[2], low[2] - high[2]), axis=1) / (2 * _HALF * depth[:, None])
     sound = np.abs(np.linalg.det(warp)) > 1e-3
     warp[~sound] = 0.0
     invertible = np.where(sound[:, None, None], warp, np.eye(2))
     tilt = np.linalg.solve(invertible.transpose(0, 2, 1), change[:, :, None])[:, :, 0]
-    return middle, warp, disparity + state.points[3], np.clip(tilt, -0.5, 0.5)
+    return middle, warp, nearer, disparity + state.points[3], np.clip(tilt, -0.5, 0.5)
 
 
 def _row_warp(tilt: Float64) -> Float64:
