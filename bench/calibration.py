@@ -44,7 +44,7 @@ from macvo_ros.rendering.worlds import WORLDS
 from macvo_ros.sequences import open_sequence
 from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.settings.config import load_config
-from macvo_ros.uncertainty.calibration_model import FOCAL, K1, PHYSICAL, PITCH, ROLL, YAW
+from macvo_ros.uncertainty.calibration_model import FIELD_DEGREES, FOCAL, K1, PHYSICAL, PITCH, ROLL, YAW
 
 FRAMES, RATE = 450, 15.0
 ONLINE = [False, True]
@@ -215,9 +215,13 @@ def apparent(names: list[str], settings: list[str], frames: int) -> None:
         sequence = RenderedSequence(world, frames, int(seed)) if rendered_world else open_sequence(name)
         _, recorder, _ = run(sequence, True, settings)
         assert recorder.odometry.calibration is not None
-        found, sigma = recorder.odometry.calibration.formal()
-        figures = "  ".join(f"{label} {found[i] / sigma[i]:+.1f}" for i, label in enumerate(PHYSICAL))
-        print(f"{sequence.name}: {figures}; knocks {recorder.odometry.calibration.knocks}", flush=True)
+        for highest in (5, 3):
+            held = np.concatenate((np.zeros(len(PHYSICAL), bool), np.tile(np.sum(FIELD_DEGREES, axis=1) > highest, 3)))
+            found, sigma = recorder.odometry.calibration.formal(held)
+            figures = "  ".join(f"{label} {found[i] / sigma[i]:+.1f}" for i, label in enumerate(PHYSICAL))
+            figures += f"; focal {100 * found[FOCAL]:+.2f} %, k1 {found[K1]:+.4f}"
+            print(f"{sequence.name}, fields to degree {highest}: {figures}", flush=True)
+        print(f"{sequence.name}: knocks {recorder.odometry.calibration.knocks}", flush=True)
 
 
 def main() -> None:

@@ -130,13 +130,16 @@ class CalibrationFilter:
         mean, covariance = self._posterior(np.full(len(self.sigma), _CHANGING))
         return mean, np.asarray(np.sqrt(np.diagonal(covariance)))
 
-    def formal(self) -> tuple[Float64, Float64]:
-        """(C,) what all evidence says by its formal information, and the sigma of one frame (`bench.calibration`)."""
-        information = self._information * self.sigma[:, None] * self.sigma
-        every = np.linalg.inv(np.eye(len(self.sigma)) + information)
-        one = np.linalg.inv(np.eye(len(self.sigma)) + information / max(self._frames, 1.0))
-        sigma = self.sigma * np.sqrt(np.diagonal(one))
-        return np.asarray(self.sigma * (every @ (self.sigma * self._score))), np.asarray(sigma)
+    def formal(self, held: npt.NDArray[np.bool_] | None = None) -> tuple[Float64, Float64]:
+        """(C,) what all evidence says by its formal information, and the sigma of one frame (`bench.calibration`).
+
+        held: (C,) those that are held to be as told.
+        """
+        sigma = self.sigma if held is None else np.where(held, 0.0, self.sigma)
+        information = self._information * sigma[:, None] * sigma
+        every = np.linalg.inv(np.eye(len(sigma)) + information)
+        one = np.linalg.inv(np.eye(len(sigma)) + information / max(self._frames, 1.0))
+        return np.asarray(sigma * (every @ (sigma * self._score))), np.asarray(sigma * np.sqrt(np.diagonal(one)))
 
     def learn(self, evidence: Evidence, seconds: float) -> None:
         """Take in one frame that is `seconds` after the last."""

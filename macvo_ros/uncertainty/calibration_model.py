@@ -23,9 +23,8 @@ A pixel is measured where it would be under a perfect calibration, plus an error
 
 with (x, y) = ((u - cx) / fx, (v - cy) / fy). Rectification is never exact: on KITTI matches are off by up to a pixel
 near the image's edges, which no turned camera and no low polynomial explains. Where the fields cannot follow that, it
-passes for a focal length: with third degree KITTI 09 appears to be off by -3.2 %, with fifth by 0.4 %, and the truth
-says 0.2 (`bench/results/calibration_degree.txt`). The baseline is not among these: its error scales the whole world,
-and no image shows that.
+passes for a focal length that nobody has (`python -m bench.calibration apparent`, KITTI 09: third and fifth degree).
+The baseline is not among these: its error scales the whole world, and no image shows that.
 """
 
 from __future__ import annotations

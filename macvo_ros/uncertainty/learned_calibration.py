@@ -28,6 +28,8 @@ from macvo_ros.geometry.camera_info_file import save_camera_infos, save_raw_cali
 from macvo_ros.geometry.rectification import RawCamera, RawStereoCalibration
 from macvo_ros.geometry.se3 import exp_so3
 from macvo_ros.uncertainty.calibration_model import (
+    CENTRE_U,
+    CENTRE_V,
     FOCAL,
     FOCAL_RIGHT,
     K1,
@@ -130,7 +132,7 @@ class LearnedCalibration:
         scales = 1.0 + error[FOCAL], 1.0 + error[FOCAL] + error[FOCAL_RIGHT]
         sides = [
             RawCamera(
-                np.array([camera.fx * scale, camera.fy * scale, cx, camera.cy]),
+                np.array([camera.fx * scale, camera.fy * scale, cx + error[CENTRE_U], camera.cy + error[CENTRE_V]]),
                 np.array([error[K1], 0.0, 0.0, 0.0]),
                 "plumb_bob",
                 camera.width,

@@ -95,9 +95,9 @@ class OnlineCalibration:
         """What was learned."""
         return self._filter.estimate
 
-    def formal(self) -> tuple[Float64, Float64]:
+    def formal(self, held: npt.NDArray[np.bool_] | None = None) -> tuple[Float64, Float64]:
         """See `CalibrationFilter.formal`."""
-        return self._filter.formal()
+        return self._filter.formal(held)
 
     @property
     def learned(self) -> LearnedCalibration | None:
