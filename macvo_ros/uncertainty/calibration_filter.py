@@ -56,9 +56,9 @@ _MISFIT, _MISFIT_SCALING = 0.3, 9.0
 """What constant errors of matching leave, in variances of one frame's formal estimate; of shapes, and of what scales.
 `python -m bench.calibration apparent`: in such sigmas, errors of perfect cameras appear to be up to 2 in rendered
 scenes; on KITTI 09 those that scale appear to be 2 to 8, and the truth contradicts them: 9 is chosen between."""
-_CHANGING = 0.7
-"""The same of what differs between parts of a drive: on KITTI 09 a second of frames and all before it then differ by at
-most 4.5 sigma, in its last turn (5.7 with 0.3)."""
+_CHANGING = 0.5
+"""The same of what differs between parts of a drive: half a second of KITTI 09 and all before it then differ by at most
+4.0 sigma, in its last turn."""
 _SIGNIFICANT = (2.0, 4.0)
 """Sigmas: what scales is not corrected below, and as estimated above; in proportion between. Chosen on KITTI 09."""
 

@@ -40,7 +40,7 @@ _ROTATIONS = [PITCH, YAW, ROLL]
 LEAST_FLOW = 0.004
 """Of the image's width: a frame that moved less (its median flow) shows less of a field of 0.4 pixels than half a
 hundredth of a pixel, which matching is biased by."""
-_RECENT = 1.0
+_RECENT = 0.5
 """Seconds that the watching filter remembers."""
 _LOOK = 0.2
 """Seconds between its looks."""
