@@ -50,6 +50,8 @@ _BLOCKS_BEFORE = 4.0
 """Blocks that this is worth against measured ones."""
 FEW = 50.0
 """Frames that are worth nothing yet: points are seen in many of them, and are mismatched in all alike."""
+_BEGIN = 10.0
+"""Seconds of evidence over which corrections set in: a few frames that all see the same points say little for sure."""
 _OUTLYING = 4.0
 """Times the usual scatter, which a block counts for at most."""
 _MISFIT, _MISFIT_SCALING = 0.3, 9.0
@@ -109,6 +111,7 @@ class CalibrationFilter:
         self._scaling = np.isin(np.arange(len(sigma)), scaling)
         size = len(sigma)
         self._information, self._score, self._frames = np.zeros((size, size)), np.zeros(size), 0.0
+        self._seconds = 0.0
         self._block_information, self._block_score, self._block_age = np.zeros((size, size)), np.zeros(size), 0.0
         self._scatter, self._blocks = _INFLATION * _BLOCKS_BEFORE, _BLOCKS_BEFORE
         self._estimate: CalibrationEstimate | None = None
@@ -147,6 +150,7 @@ class CalibrationFilter:
         self._information = kept * self._information + evidence.information
         self._score = kept * self._score + evidence.score
         self._frames = kept * self._frames + 1.0
+        self._seconds += seconds
         self._block_information += evidence.information
         self._block_score += evidence.score
         self._block_age += seconds
@@ -174,11 +178,13 @@ class CalibrationFilter:
         sigma = np.sqrt(np.diagonal(covariance))
         low, high = _SIGNIFICANT
         share = np.clip((np.abs(apparent) / sigma - low) / (high - low), 0.0, 1.0)
-        left = np.where(self._scaling, (1.0 - share) * apparent, 0.0)
+        held = np.where(self._scaling, (1.0 - share) * apparent, 0.0)
         # The others as they are if those that scale are as corrected.
         of_scaling = covariance[np.ix_(self._scaling, self._scaling)]
-        others = covariance[:, self._scaling] @ np.linalg.solve(of_scaling, left[self._scaling])
-        error = apparent - np.where(self._scaling, left, others)
+        others = covariance[:, self._scaling] @ np.linalg.solve(of_scaling, held[self._scaling])
+        begun = np.where(self._scaling, 1.0, min(self._seconds / _BEGIN, 1.0))
+        error = begun * (apparent - np.where(self._scaling, held, others))
+        left = apparent - error
         return CalibrationEstimate(error, covariance + np.outer(left, left), apparent)
 
     def _posterior(self, misfit: Float64) -> tuple[Float64, Float64]:
