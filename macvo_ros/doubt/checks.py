@@ -27,6 +27,7 @@ from macvo_ros.doubt.second_motion import SecondMotion, find_second_motion
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.matching.matcher import Match
+from macvo_ros.motion.covariance import depth_is_linear
 from macvo_ros.motion.two_frame import METRIC, TwoFrameResult
 from macvo_ros.settings.config import Config
 
@@ -44,7 +45,7 @@ class Checks:
     epipolar_error: by how much stereo matches leave their rows beyond what is usual for these cameras, pixels.
     unconfirmed_stereo: by how much more of the image's corners have no confirmed stereo match than is usual (0 to 1).
     missing_keypoints: the part (0 to 1) of the chosen keypoints that were not found again in all four images.
-    rejected_keypoints: the part of those found that contradict the motion.
+    rejected_keypoints: the part of those found, and of known depth, that contradict the motion.
     flow_outliers: the part of the certain matches of the image that contradict the motion.
     appearance_mismatch: the part of the image's texture that does not look as the motion predicts.
     second_motion: the part of the image, or of the keypoints, that agrees on another motion; 0: there is none.
@@ -80,9 +81,10 @@ def run_checks(
     camera, motion = frames[1].camera, result.solution.motion
     metric = config.covariance.model in METRIC  # else residuals say nothing
     outliers = find_flow_outliers(camera, *matches, motion)
-    rejected = ~result.solution.inlier
+    known = depth_is_linear(frames[1].full.camera, result.points)
+    rejected = known & ~result.solution.inlier
     keypoints = frames[0].from_full(result.landmarks.pixel - result.flow)
-    disagree = Outliers(float(np.mean(rejected)), keypoints[rejected])
+    disagree = Outliers(float(rejected.sum() / max(known.sum(), 1)), keypoints[rejected])
     second = find_second_motion(config, camera, matches, (disagree, outliers), predicted)
     images = frames[0].grey[0], frames[1].grey[0]
     mismatch = appearance_mismatch(camera, images, matches[0], motion, frames[1].masked)

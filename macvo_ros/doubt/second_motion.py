@@ -28,6 +28,7 @@ import numpy.typing as npt
 from macvo_ros.doubt.consistency import Outliers
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.matching.matcher import Match, look_up
+from macvo_ros.motion.covariance import depth_is_linear
 from macvo_ros.motion.pose_solver import REJECT_CHI2_3, solve_pose
 from macvo_ros.motion.two_frame import point_pairs
 from macvo_ros.settings.config import Config
@@ -71,8 +72,7 @@ def _agreed(
     if len(pixel) < config.pose.min_points:
         return None
     points = look_up(pixel, *matches)
-    nearest = np.minimum(points.disparity, points.matched_disparity) - camera.disparity_offset
-    points = points.subset(nearest > config.keypoints.min_disparity)
+    points = points.subset(depth_is_linear(camera, points))
     if len(points.pixel) < config.pose.min_points:
         return None
     solution = solve_pose(point_pairs(camera, points), seed, config.pose)

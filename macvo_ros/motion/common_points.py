@@ -20,6 +20,11 @@ therefore pulls every motion to one side, and what it leaves in the residuals lo
 (`python -m bench.calibration apparent`). At the point that both frames agree on, residual and weight know nothing of
 each other to first order, and the pull is gone.
 
+The point is looked for on the ray of its pixel in the reference, by its disparity there: images are nearly linear in
+that, however far the point is, so one whose disparity is no larger than its error, or is none at all, does no harm and
+still tells how the camera turned. No keypoint has to be left out because its disparity was *measured* to be small,
+which would keep those that noise made nearer than they are (`python -m bench.selection_bias`).
+
 A departure from the paper, whose covariances are those of the measured points (Eq. 2 and 3).
 """
 
@@ -32,10 +37,16 @@ import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera, rays
 from macvo_ros.matching.matcher import PointMatches
-from macvo_ros.motion.covariance import point_covariance
 from macvo_ros.motion.pose_solver import PointPairs
 
 Float64 = npt.NDArray[np.float64]
+
+_INFINITY = 0.01
+"""Disparity that stands for none, pixels: below any that can be measured; keeps metres finite."""
+_STEPS = 3
+"""Gauss-Newton steps to a point, one unknown that images are nearly linear in; chosen."""
+_NEAREST = 0.05
+"""Depth after the motion, in depths before it, below which a point is all but passed, and not common; chosen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,43 +58,60 @@ class CommonPoints:
     current: Float64
 
 
-def at_common_points(
-    camera: StereoCamera, points: PointMatches, patch_var: Float64, pairs: PointPairs, motion: Float64
-) -> CommonPoints:
-    """The pairs of matched keypoints linearised at their common points under a (4, 4) motion.
+def at_common_points(camera: StereoCamera, points: PointMatches, motion: Float64) -> CommonPoints:
+    """Keypoints linearised at their common points under a (4, 4) motion."""
+    ray, matched = rays(camera, points.pixel), rays(camera, points.pixel + points.flow)
+    seen = np.column_stack((points.flow, points.disparity, points.matched_disparity))
+    seen[:, :2] += points.pixel
+    seen[:, 2:] -= camera.disparity_offset
+    disparity, later = _most_likely(camera, points, seen, ray, motion)
+    astray = later[:, 2] < _NEAREST  # behind a camera nothing is common
+    disparity[astray] = np.maximum(seen[astray, 2], _INFINITY)
+    later[astray] = matched[astray] * (disparity[astray] / np.maximum(seen[astray, 3], _INFINITY))[:, None]
 
-    patch_var: (N,) metres^2, see `point_pairs`. With p and q the points of both frames, P and Q their covariances and
-    T the motion, the common point is  p - P (P + R Q R^T)^-1 (p - T q),  in the current frame T^-1 of it.
-    """
-    rotation, translation = motion[:3, :3], motion[:3, 3]
-    apart = pairs.reference - pairs.current @ rotation.T - translation
-    both = pairs.reference_cov + rotation @ pairs.current_cov @ rotation.T
-    common = pairs.reference - (pairs.reference_cov @ np.linalg.solve(both, apart[:, :, None]))[:, :, 0]
-    later = (common - translation) @ rotation
-    astray = np.minimum(common[:, 2], later[:, 2]) <= 0.0  # behind a camera nothing is common
-    common[astray], later[astray] = pairs.reference[astray], pairs.current[astray]
-    reference, reference_cov = _linearised(
-        camera, points.pixel, np.zeros_like(points.flow_var), points.disparity, points.disparity_var, 0.0, common[:, 2]
+    depth = camera.fx * camera.baseline / disparity
+    reference, current = ray * depth[:, None], later * depth[:, None]
+    later_depth, later_disparity = current[:, 2], disparity / later[:, 2]
+    along = depth / disparity, later_depth / later_disparity  # metres per pixel of disparity
+    direction = later / later[:, 2:]
+    reference_cov = (along[0] ** 2 * points.disparity_var)[:, None, None] * ray[:, :, None] * ray[:, None, :]
+    current_cov = along[1] ** 2 * points.matched_disparity_var
+    current_cov = current_cov[:, None, None] * direction[:, :, None] * direction[:, None, :]
+    current_cov[:, 0, 0] += points.flow_var[:, 0] * (later_depth / camera.fx) ** 2
+    current_cov[:, 1, 1] += points.flow_var[:, 1] * (later_depth / camera.fy) ** 2
+    pairs = PointPairs(
+        reference - ray * (along[0] * (seen[:, 2] - disparity))[:, None],
+        reference_cov,
+        matched * later_depth[:, None] - direction * (along[1] * (seen[:, 3] - later_disparity))[:, None],
+        current_cov,
     )
-    current, current_cov = _linearised(
-        camera, points.pixel + points.flow, points.flow_var, points.matched_disparity, points.matched_disparity_var,
-        patch_var, later[:, 2],
-    )  # fmt: skip
-    return CommonPoints(PointPairs(reference, reference_cov, current, current_cov), common, later)
+    return CommonPoints(pairs, reference, current)
 
 
-def _linearised(
-    camera: StereoCamera,
-    pixel: Float64,
-    pixel_var: Float64,
-    disparity: Float64,
-    disparity_var: Float64,
-    patch_var: Float64 | float,
-    depth: Float64,
+def _most_likely(
+    camera: StereoCamera, points: PointMatches, seen: Float64, ray: Float64, motion: Float64
 ) -> tuple[Float64, Float64]:
-    """(N, 3) points and (N, 3, 3) covariances, depth taken as linear in disparity around (N,) `depth`, metres."""
-    measured = np.maximum(disparity - camera.disparity_offset, 1e-3)
-    scale = camera.fx * camera.baseline
-    along = depth * (2.0 - measured * depth / scale)
-    depth_var = (depth**2 / scale) ** 2 * disparity_var + patch_var
-    return rays(camera, pixel) * along[:, None], point_covariance(camera, pixel, pixel_var, depth, depth_var)
+    """(N,) disparities in the reference, above that of infinity, that explain all that is seen of the points best.
+
+    seen: (N, 4) u and v in the current frame, disparity in the reference and the current one. Also returns (N, 3) where
+    the points then are in the current frame, in units of their depth in the reference.
+    """
+    turned, shift = ray @ motion[:3, :3], -(motion[:3, 3] @ motion[:3, :3]) / (camera.fx * camera.baseline)
+    variance = np.column_stack((points.flow_var, points.disparity_var, points.matched_disparity_var))
+    focal, centre = np.array([camera.fx, camera.fy]), np.array([camera.cx, camera.cy])
+    disparity = np.maximum(seen[:, 2], _INFINITY)
+    later = turned + disparity[:, None] * shift
+    for _ in range(_STEPS):
+        z = np.maximum(later[:, 2], _NEAREST)[:, None]
+        expected = np.column_stack((later[:, :2] / z * focal + centre, disparity, disparity / z[:, 0]))
+        slope = np.column_stack(
+            (
+                (shift[:2] * z - later[:, :2] * shift[2]) / z**2 * focal,
+                np.ones(len(seen)),
+                turned[:, 2] / z[:, 0] ** 2,
+            )
+        )
+        pull, information = ((slope * each / variance).sum(axis=1) for each in (seen - expected, slope))
+        disparity = np.maximum(disparity + pull / information, _INFINITY)
+        later = turned + disparity[:, None] * shift
+    return disparity, later

@@ -26,8 +26,12 @@ import torch
 
 from macvo_ros.geometry.camera import StereoCamera, rays
 from macvo_ros.geometry.interpolation import bilinear
+from macvo_ros.matching.matcher import PointMatches
 
 Float64 = npt.NDArray[np.float64]
+
+_MAX_RELATIVE_SIGMA = 0.3
+"""Of disparity: beyond, first-order propagation to depth does not hold (paper, appendix A.1)."""
 
 
 def depth_from_disparity(camera: StereoCamera, disparity: Float64, disparity_var: Float64) -> tuple[Float64, Float64]:
@@ -38,6 +42,17 @@ def depth_from_disparity(camera: StereoCamera, disparity: Float64, disparity_var
     d = np.maximum(disparity - camera.disparity_offset, 1e-3)
     depth = camera.fx * camera.baseline / d
     return depth, (depth / d) ** 2 * disparity_var
+
+
+def depth_is_linear(camera: StereoCamera, points: PointMatches) -> npt.NDArray[np.bool_]:
+    """(N,) keypoints whose depth is known, in both frames, so well that first-order propagation holds for it.
+
+    Appendix A.1: while the disparity's sigma is below 0.3 of it. That is decided by the noise, too: keypoints near the
+    limit that pass it are nearer than they are on average. So it is only for where points are needed in metres.
+    """
+    measured = np.stack((points.disparity, points.matched_disparity)) - camera.disparity_offset
+    sigma = np.sqrt(np.stack((points.disparity_var, points.matched_disparity_var)))
+    return np.asarray((sigma <= _MAX_RELATIVE_SIGMA * measured).all(axis=0))
 
 
 def point_covariance(
@@ -55,18 +70,17 @@ def point_covariance(
     return out
 
 
-def patch_depth_variance(
-    camera: StereoCamera, disparity: torch.Tensor, pixel: Float64, pixel_var: Float64, patch: int
-) -> Float64:
-    """Variance of the depth around matched points, weighted by where the match may be (appendix A.2).
+def patch_disparity_variance(disparity: torch.Tensor, pixel: Float64, pixel_var: Float64, patch: int) -> Float64:
+    """Variance of the disparity around matched points, weighted by where the match may be (appendix A.2).
 
     disparity: (H, W) of the current frame, pixels; pixel, pixel_var: (N, 2) matched points and their variance.
-    Returns (N,) metres^2.
+    Returns (N,) pixels^2.
 
-    Departures: samples lie on a grid in units of sigma around the sub-pixel match and interpolate, where the paper
-    weights whole pixels (below half a pixel of sigma those see nothing but the nearest one); the grid ends at three
-    sigma or at the paper's patch, whichever is smaller. The result is *added* to the variance that the disparity's
-    own uncertainty gives (law of total variance); the authors' code replaces that by this.
+    Departures: of disparity, not of depth, which has no variance where things may be far away; samples lie on a grid in
+    units of sigma around the sub-pixel match and interpolate, where the paper weights whole pixels (below half a pixel
+    of sigma those see nothing but the nearest one); the grid ends at three sigma or at the paper's patch, whichever is
+    smaller. The result is *added* to the disparity's own variance (law of total variance); the authors' code replaces
+    that by this.
     """
     count = len(pixel)
     if count == 0:
@@ -79,10 +93,9 @@ def patch_depth_variance(
     sigma = np.minimum(np.sqrt(pixel_var), patch / 2 / 2.5)
     grid = np.stack(np.meshgrid(steps, steps, indexing="xy"), axis=-1).reshape(-1, 2)
     samples = (pixel[:, None, :] + sigma[:, None, :] * grid[None]).reshape(-1, 2)
-    d = np.maximum(bilinear((disparity,), samples)[0] - camera.disparity_offset, 1e-3).reshape(count, -1)
-    depth = camera.fx * camera.baseline / d
-    mean = depth @ weight
-    return np.asarray(((depth - mean[:, None]) ** 2) @ weight)
+    around = bilinear((disparity,), samples)[0].reshape(count, -1)
+    mean = around @ weight
+    return np.asarray(((around - mean[:, None]) ** 2) @ weight)
 
 
 def ablated(reference: Float64, current: Float64, model: str) -> tuple[Float64, Float64]:

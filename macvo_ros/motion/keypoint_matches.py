@@ -77,8 +77,9 @@ def match_keypoints(config: Config, matcher: Matcher, frames: MatchedFrames, lap
         raise TooFewPoints(f"{len(pixel)} keypoints passed the filters, {needed} are needed")
     laps.end("select")
     points = matcher.refine(frames.reference, reference, frames.current, current, pixel)
-    shift = points.matched_disparity - frames.current.full.camera.disparity_offset
-    points = points.subset(shift > 0.5 * config.keypoints.min_disparity)
+    if config.keypoints.min_disparity > 0:
+        shift = points.matched_disparity - frames.current.full.camera.disparity_offset
+        points = points.subset(shift > 0.5 * config.keypoints.min_disparity)
     if len(points.pixel) < needed:
         raise TooFewPoints(f"{len(points.pixel)} of {len(pixel)} keypoints are found again, {needed} are needed")
     laps.end("refine")

@@ -19,6 +19,10 @@ first, so the same images always give the same keypoints and they cover the imag
 pixel of every eighth row (their sampling error is far below the factor they are used with). That factor is 3 by default
 where the authors have 1.5: keypoints that are less certain count less in the solver anyway, and parts of the image with
 none cost more than they do (seen on EuRoC MH_01; chosen, no log).
+
+And the uncertainty is that of disparity, where the paper has that of depth, which is disparity's over d^2. A choice by
+the measured d is a choice by its noise: the least of a window's d^-4 var(d) is mostly where d came out too large, and
+keypoints are then nearer than they are (`python -m bench.selection_bias`). Nor is anything left out for being far.
 """
 
 from __future__ import annotations
@@ -40,10 +44,6 @@ Map = npt.NDArray[Any] | torch.Tensor
 
 _MEDIAN_STRIDE = 8
 """Pixels between those that a median of the whole map is taken from, for time; chosen, not measured."""
-_TINY = 1e-12
-"""Keeps quotients finite; far below anything measurable."""
-_MAX_RELATIVE_SIGMA = 0.3
-"""Of disparity: beyond, first-order propagation to depth does not hold (docs/covariance.md). Chosen, not measured."""
 _USUAL_WIDTH = 640
 """Columns of the image that spacing and border are meant for; smaller ones get them in proportion. Chosen."""
 
@@ -71,37 +71,32 @@ def select_keypoints(
         disparity, flow = disparity[every], flow[:, every[0], every[1]]
     maps: list[Any] = [each if each.is_cuda else each.numpy() for each in (disparity, disparity_var, flow, flow_var)]
     # On a CPU plain numpy: one thread, which does not wait for others on a busy machine. Operators only, for both.
-    # Inverse depth times fx b: enough for comparisons.
-    shift = maps[0] - camera.disparity_offset if camera.disparity_offset else maps[0]
-    fourth = shift * shift
-    fourth *= fourth
-    fourth += _TINY
-    depth_var = maps[1] / fourth
     match_var = maps[3][0] + maps[3][1]
     if config.selector == "random":
         candidates = _random_pixels(rows, columns, config, seed)
     else:
-        candidates = _local_minima(depth_var * match_var, max(int(config.nms * _proportion(camera)) // stride, 1))
+        candidates = _local_minima(maps[1] * match_var, max(int(config.nms * _proportion(camera)) // stride, 1))
 
     u, v = candidates[:, 0], candidates[:, 1]
-    at: Any = (v, u) if isinstance(shift, np.ndarray) else tuple(torch.from_numpy(i).to(shift.device) for i in (v, u))
-    d, z_var, m_var, du, dv = (_on_cpu(each[at]) for each in (shift, depth_var, match_var, maps[2][0], maps[2][1]))
+    at: Any = (v, u)
+    if not isinstance(match_var, np.ndarray):
+        at = tuple(torch.from_numpy(i).to(match_var.device) for i in (v, u))
+    d, d_var, m_var, du, dv = (_on_cpu(each[at]) for each in (maps[0], maps[1], match_var, maps[2][0], maps[2][1]))
     if stride > 1:
         candidates = candidates * stride + stride // 2
         u, v = candidates[:, 0], candidates[:, 1]
 
     keep = _inside(u, v, config.border, camera) & _inside(u + du, v + dv, config.border, camera)
-    keep &= d >= config.min_disparity
-    # Appendix A.1: first-order depth variance holds while the disparity's sigma is below 0.3 of it.
-    keep &= z_var * d**2 <= _MAX_RELATIVE_SIGMA**2
+    if config.min_disparity > 0:
+        keep &= d - camera.disparity_offset >= config.min_disparity
     if config.selector == "uncertainty":
         # Sigma above max_uncertainty medians of sigma is variance above its square times the median variance.
         factor = config.max_uncertainty**2
         coarse = (slice(None, None, max(_MEDIAN_STRIDE // stride, 1)),) * 2
         known = _on_cpu(maps[1][coarse]) < IGNORED_VARIANCE
-        keep &= z_var <= factor * _median(_on_cpu(depth_var[coarse])[known])
+        keep &= d_var <= factor * _median(d_var[keep])
         keep &= m_var <= factor * _median(_on_cpu(match_var[coarse])[known])
-        order = _spread(candidates[keep], z_var[keep] * m_var[keep], config.count, camera)
+        order = _spread(candidates[keep], d_var[keep] * m_var[keep], config.count, camera)
         return candidates[keep][order]
     return candidates[keep][: config.count]
 

@@ -68,6 +68,10 @@ class PointPairs:
     def __len__(self) -> int:
         return len(self.reference)
 
+    def subset(self, keep: npt.NDArray[np.bool_]) -> PointPairs:
+        """The points where (N,) `keep` is true."""
+        return PointPairs(self.reference[keep], self.reference_cov[keep], self.current[keep], self.current_cov[keep])
+
 
 @dataclass(frozen=True, eq=False)
 class PoseSolution:
@@ -93,6 +97,12 @@ class PoseSolution:
     chi2: float
     iterations: int
 
+    @property
+    def worst_chi2(self) -> float:
+        """Of the three components of the residuals that which is largest: one may hide behind the others' mean."""
+        freedom = max(int(self.inlier.sum()) - 2, 1)
+        return float((self.residual[self.inlier] ** 2).sum(axis=0).max()) / freedom
+
     def covariance(self, pairs: PointPairs) -> Float64:
         """(6, 6) covariance of the motion if the points' errors are independent of each other."""
         rotation = self.motion[:3, :3]
@@ -105,22 +115,22 @@ def solve_pose(
     initial: Float64,
     config: PoseConfig,
     prior: MotionPrior | None = None,
+    usable: npt.NDArray[np.bool_] | None = None,
     *,
     iterate: bool = True,
 ) -> PoseSolution:
     """Estimate the motion between two frames; `initial` is (4, 4). Needs at least three points or a prior.
 
-    iterate: False takes `initial` for the solution (found elsewhere) and only linearises there.
+    usable: (N,) points that count; None: all. iterate: False takes `initial` for the solution (found elsewhere) and
+    only linearises there.
     """
+    usable = np.ones(len(pairs), bool) if usable is None else usable
     rotation, translation = initial[:3, :3].copy(), initial[:3, 3].copy()
     iterations = 0
     if iterate:
-        everything = np.ones(len(pairs))
-        rotation, translation, iterations = _minimise(pairs, rotation, translation, config, prior, everything, _NEAR)
-    m2 = _squared(_whitener(pairs, rotation), pairs.reference - pairs.current @ rotation.T - translation)
-    # The median tells the real scale of the residuals, whatever the outliers; never below what was promised.
-    scale = max(1.0, float(np.median(m2)) / _MEDIAN_CHI2_3) if len(m2) else 1.0
-    inlier = m2 <= REJECT_CHI2_3 * scale
+        active = usable.astype(float)
+        rotation, translation, iterations = _minimise(pairs, rotation, translation, config, prior, active, _NEAR)
+    inlier = _agreeing(pairs, rotation, translation, usable)
     if iterate and inlier.sum() >= 3:
         active = inlier.astype(float)
         rotation, translation, second = _minimise(pairs, rotation, translation, config, prior, active, _SOLVED)
@@ -129,16 +139,27 @@ def solve_pose(
 
 
 def solve_linearised(
-    pairs: PointPairs, at: Float64, found: PoseSolution, config: PoseConfig, prior: MotionPrior | None = None
+    pairs: PointPairs, at: Float64, near: Float64, config: PoseConfig, prior: MotionPrior | None = None
 ) -> PoseSolution:
-    """The same from a solution that is near, whose inliers are kept: a few Gauss-Newton steps.
+    """The same from a (4, 4) motion that is near, with which points agree or are rejected: a few Gauss-Newton steps.
 
     at: (N, 3) points of the current frame, metres, that residuals are linearised at (`common_points.py`).
     """
-    rotation, translation = found.motion[:3, :3], found.motion[:3, 3]
+    rotation, translation = near[:3, :3], near[:3, 3]
+    inlier = _agreeing(pairs, rotation, translation, np.ones(len(pairs), bool))
     for _ in range(_STEPS):
-        rotation, translation = _step(pairs, at, rotation, translation, config, prior, found.inlier)
-    return _linearised(pairs, at, rotation, translation, config, prior, found.inlier, found.iterations + _STEPS)
+        rotation, translation = _step(pairs, at, rotation, translation, config, prior, inlier)
+    return _linearised(pairs, at, rotation, translation, config, prior, inlier, _STEPS)
+
+
+def _agreeing(
+    pairs: PointPairs, rotation: Float64, translation: Float64, usable: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """(N,) those of the usable points whose residuals may be noise."""
+    m2 = _whitened(pairs, rotation, translation)[2]
+    # The median tells the real scale of the residuals, whatever the outliers; never below what was promised.
+    scale = max(1.0, float(np.median(m2[usable])) / _MEDIAN_CHI2_3) if usable.any() else 1.0
+    return np.asarray(usable & (m2 <= REJECT_CHI2_3 * scale))
 
 
 def _linearised(

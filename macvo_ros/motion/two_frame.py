@@ -21,11 +21,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.geometry.camera import StereoCamera, rays
+from macvo_ros.geometry.camera import StereoCamera, pixels, rays
+from macvo_ros.geometry.se3 import difference
 from macvo_ros.matching.matcher import Matcher, PointMatches
 from macvo_ros.motion.calibration_evidence import calibration_evidence
 from macvo_ros.motion.common_points import CommonPoints, at_common_points
-from macvo_ros.motion.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance
+from macvo_ros.motion.covariance import (
+    ablated,
+    depth_from_disparity,
+    depth_is_linear,
+    patch_disparity_variance,
+    point_covariance,
+)
 from macvo_ros.motion.keypoint_matches import Laps, MatchedFrames, TooFewPoints, match_keypoints
 from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.motion.pose_solver import PointPairs, PoseSolution, solve_linearised, solve_pose
@@ -39,6 +46,8 @@ from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 Float64 = npt.NDArray[np.float64]
 
+_SETTLED = 0.01
+"""Squared change of a motion, in sigmas, below which its common points need not be found again; chosen."""
 METRIC = ("full", "diagonal")
 """Models of the covariance in metres, whose residuals can be compared with what was promised."""
 
@@ -77,11 +86,10 @@ class TwoFrameResult:
         return float(np.median(np.linalg.norm(self.flow[self.solution.inlier], axis=1)))
 
 
-def point_pairs(camera: StereoCamera, points: PointMatches, patch_var: Float64 | float = 0.0) -> PointPairs:
+def point_pairs(camera: StereoCamera, points: PointMatches) -> PointPairs:
     """Matched keypoints as points in both frames, metres, with their covariances (paper III-C).
 
-    patch_var: (N,) metres^2, what the depth around the matched pixel adds. A keypoint is a pixel of the reference by
-    definition: only its depth is uncertain there.
+    A keypoint is a pixel of the reference by definition: only its depth is uncertain there.
     """
     matched = points.pixel + points.flow
     depth, depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)
@@ -90,7 +98,7 @@ def point_pairs(camera: StereoCamera, points: PointMatches, patch_var: Float64 |
         rays(camera, points.pixel) * depth[:, None],
         point_covariance(camera, points.pixel, np.zeros_like(points.flow_var), depth, depth_var),
         rays(camera, matched) * matched_depth[:, None],
-        point_covariance(camera, matched, points.flow_var, matched_depth, matched_var + patch_var),
+        point_covariance(camera, matched, points.flow_var, matched_depth, matched_var),
     )
 
 
@@ -108,20 +116,20 @@ def two_frame_motion(
     in_images, chosen = match_keypoints(config, matcher, frames, laps)
     measured = _keypoints(in_images)
     points = in_images if assumed.error is None else _moved(in_images, assumed.model.corrected(measured, assumed.error))
-    patch_var = patch_depth_variance(
-        frames.current.camera,
+    reduction = frames.current.reduction
+    patch_var = patch_disparity_variance(
         frames.match.disparity,
         frames.current.from_full(measured.matched),
-        points.flow_var / frames.current.reduction**2,
+        points.flow_var / reduction**2,
         config.covariance.patch,
     )
-    real = point_pairs(camera, points, patch_var)
+    points = replace(points, matched_disparity_var=points.matched_disparity_var + patch_var * reduction[0] ** 2)
     laps.end("covariance")
 
     # A prior in metres has no meaning beside residuals that are not weighed in metres.
     metric = config.covariance.model in METRIC
-    solution, common = _solve(config, camera, points, patch_var, real, seed, prior if metric else None)
-    sources, calibration = _sensitivities(camera, assumed, points, patch_var, solution)
+    solution, common = _solve(config, camera, points, seed, prior if metric else None)
+    sources, calibration = _sensitivities(camera, assumed, points, common, solution)
     # The gain is linear in the noise whatever the metric was, so the real covariances go in, also in ablations.
     covariance = solution.covariance(common.pairs) + sources.excess(
         matcher.disparity_correlation, matcher.flow_correlation
@@ -132,7 +140,7 @@ def two_frame_motion(
         # Residuals larger than promised, or more alike: the promise is scaled. (Smaller ones are luck or correlation.)
         agree, size = solution.inlier, (camera.width, camera.height)
         pattern = regional_chi2(solution.residual[agree], points.pixel[agree], size, matcher.disparity_correlation)
-        covariance *= max(1.0, solution.chi2, pattern)
+        covariance *= max(1.0, solution.worst_chi2, pattern)
         from_prior = np.asarray(np.linalg.solve(solution.information, prior.information), dtype=np.float64)
         covariance += from_prior @ np.linalg.solve(prior.information, from_prior.T)
     evidence = None
@@ -146,7 +154,7 @@ def two_frame_motion(
         relative=RelativeMotion(solution.motion, covariance),
         calibration=calibration,
         solution=solution,
-        landmarks=_landmarks(measured, points, real, solution),
+        landmarks=_landmarks(measured, points, common, solution),
         sources=sources,
         flow=points.flow,
         points=in_images,
@@ -159,20 +167,25 @@ def two_frame_motion(
 
 
 def _sensitivities(
-    camera: StereoCamera, assumed: AssumedCalibration, points: PointMatches, patch_var: Float64, solution: PoseSolution
+    camera: StereoCamera,
+    assumed: AssumedCalibration,
+    points: PointMatches,
+    common: CommonPoints,
+    solution: PoseSolution,
 ) -> tuple[ErrorSources, Float64]:
     """How the errors of each match go into the motion, and (6, 3 K) how those of the calibration's knots do."""
-    matched = points.pixel + points.flow
-    depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)[1]
-    matched_depth, matched_var = depth_from_disparity(camera, points.matched_disparity, points.matched_disparity_var)
+    matched = pixels(camera, common.current)  # as seen, a far point's large error of depth would be one across the ray
+    depth, matched_depth = common.reference[:, 2], common.current[:, 2]
+    scale = (camera.fx * camera.baseline) ** -2
+    depth_var = depth**4 * scale * points.disparity_var
+    matched_var = matched_depth**4 * scale * points.matched_disparity_var
     sources = error_sources(
-        camera, solution, points.pixel, depth_var, matched, matched_depth, matched_var + patch_var, points.flow_var
+        camera, solution, points.pixel, depth_var, matched, matched_depth, matched_var, points.flow_var
     )
     # Per pixel of error instead of per sigma; a larger disparity is a smaller depth.
-    per_pixel = np.sqrt(matched_var / points.matched_disparity_var / (matched_var + patch_var))
     calibration = assumed.field.sensitivity(
         -sources.reference_disparity.columns / np.sqrt(points.disparity_var),
-        -sources.current_disparity.columns * per_pixel,
+        -sources.current_disparity.columns / np.sqrt(points.matched_disparity_var),
         (sources.flow[0] / np.sqrt(points.flow_var[:, 0]), sources.flow[1] / np.sqrt(points.flow_var[:, 1])),
         points.pixel,
         matched,
@@ -180,12 +193,12 @@ def _sensitivities(
     return sources, calibration
 
 
-def _landmarks(measured: Keypoints, points: PointMatches, real: PointPairs, solution: PoseSolution) -> Landmarks:
+def _landmarks(measured: Keypoints, points: PointMatches, common: CommonPoints, solution: PoseSolution) -> Landmarks:
     """The keypoints as points of the current frame, for the user; pixels are those of the image as it is."""
     return Landmarks(
         pixel=measured.matched,
-        point=real.current,
-        covariance=real.current_cov,
+        point=common.current,
+        covariance=common.pairs.current_cov,
         match_sigma=np.sqrt(points.flow_var.mean(axis=1)),
         weight=solution.weight,
         inlier=solution.inlier,
@@ -211,32 +224,39 @@ def _solve(
     config: Config,
     camera: StereoCamera,
     points: PointMatches,
-    patch_var: Float64,
-    real: PointPairs,
     seed: Float64,
     prior: MotionPrior | None,
 ) -> tuple[PoseSolution, CommonPoints]:
     """The motion, and the points that its residuals are linearised at, with the real covariances of their errors.
 
-    Ablations and PyPose's solver, as the paper's, linearise at the points as measured.
+    Ablations and PyPose's solver, as the paper's, linearise at the points as measured, and so does the search for the
+    motion to begin with: as far as these are known in metres.
     """
     model = config.covariance.model
+    real, usable = point_pairs(camera, points), depth_is_linear(camera, points)
     reference_cov, current_cov = ablated(real.reference_cov, real.current_cov, model)
     pairs = PointPairs(real.reference, reference_cov, real.current, current_cov)
+    paper = config.solver == "pypose" or model != "full"
     if config.solver == "pypose":
         from macvo_ros.motion.pypose_solver import solve_pose_pypose
 
-        motion = solve_pose_pypose(pairs, seed, kernel=config.pose.kernel)
+        motion = solve_pose_pypose(pairs.subset(usable), seed, kernel=config.pose.kernel)
         # Linearised at PyPose's solution, for the covariance and the outliers.
-        solution = solve_pose(pairs, motion, config.pose, prior, iterate=False)
+        solution = solve_pose(pairs, motion, config.pose, prior, usable, iterate=False)
     else:
-        solution = solve_pose(pairs, seed, config.pose, prior)
+        solution = solve_pose(pairs, seed, config.pose, prior, usable)
+    common = CommonPoints(real, real.reference, real.current)
+    if not paper:
+        near = solution.motion if int(solution.inlier.sum()) >= config.pose.min_points else seed
+        for _ in range(config.pose.max_iterations):
+            common = at_common_points(camera, points, near)
+            solution = solve_linearised(common.pairs, common.current, near, config.pose, prior)
+            change, near = difference(near, solution.motion), solution.motion
+            if change @ solution.information @ change < _SETTLED:
+                break
     inliers = int(solution.inlier.sum())
     if inliers < config.pose.min_points:
         raise TooFewPoints(
             f"{inliers} of {len(points.pixel)} keypoints agree on a motion, {config.pose.min_points} are needed"
         )
-    if config.solver == "pypose" or model != "full":
-        return solution, CommonPoints(real, real.reference, real.current)
-    common = at_common_points(camera, points, patch_var, real, solution.motion)
-    return solve_linearised(common.pairs, common.current, solution, config.pose, prior), common
+    return solution, common

@@ -99,9 +99,11 @@ class KeypointConfig:
     count: int = setting(200, "Keypoints a frame.", low=8, high=5000, live=True)
     nms: int = setting(7, "Side of the non-minimum-suppression window, pixels, odd.", low=1, high=63)
     border: int = setting(16, "Margin of the image without keypoints, pixels.", low=0, high=512)
-    min_disparity: float = setting(1.0, "Smallest usable disparity, pixels.", low=0.05, high=64.0)
+    min_disparity: float = setting(
+        0.0, "Keypoints with a smaller disparity are left out, pixels; 0: none, however far.", low=0.0, high=64.0
+    )
     max_uncertainty: float = setting(
-        3.0, "Largest depth and flow uncertainty (sigma), in medians of the frame.", low=0.1, high=100.0, live=True
+        3.0, "Largest disparity and flow uncertainty (sigma), in medians of the frame.", low=0.1, high=100.0, live=True
     )
 
 
