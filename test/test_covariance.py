@@ -21,7 +21,7 @@ from scipy.stats import chi2
 from simulated_matches import CAMERA, triangulate
 
 from macvo_ros.geometry.camera import rays
-from macvo_ros.motion.covariance import ablated, depth_from_disparity, patch_depth_variance, point_covariance
+from macvo_ros.motion.covariance import ablated, depth_from_disparity, patch_disparity_variance, point_covariance
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,10 @@ def test_patch_variance_on_a_slanted_plane_is_gradient_times_sigma(sigma):
     depth = 4.0 + 0.01 * (u - 320)
     disparity = torch.from_numpy((CAMERA.fx * CAMERA.baseline / depth).astype(np.float32))
     pixel = np.array([[320.3, 200.7]])
-    got = patch_depth_variance(CAMERA, disparity, pixel, np.full((1, 2), sigma**2), patch=32)
+    got = patch_disparity_variance(disparity, pixel, np.full((1, 2), sigma**2), patch=32)
     # The grid ends at 2.5 sigma, which cuts a few percent off a Gaussian's variance.
-    assert got[0] == pytest.approx((0.01 * sigma) ** 2, rel=0.1)
+    gradient = 0.01 * CAMERA.fx * CAMERA.baseline / 4.0**2
+    assert got[0] == pytest.approx((gradient * sigma) ** 2, rel=0.1)
 
 
 def test_patch_variance_grows_at_an_edge_and_nowhere_else():
@@ -104,8 +105,9 @@ def test_patch_variance_grows_at_an_edge_and_nowhere_else():
     depth[:, 320:] = 6.0
     disparity = torch.from_numpy((CAMERA.fx * CAMERA.baseline / depth).astype(np.float32))
     at = np.array([[319.5, 300.0], [100.0, 300.0]])
-    edge, flat = patch_depth_variance(CAMERA, disparity, at, np.full((2, 2), 1.0), patch=32)
-    assert 3.0 < edge < 4.5  # half the matches on either side: variance of a fair coin between 2 and 6 m is 4
+    edge, flat = patch_disparity_variance(disparity, at, np.full((2, 2), 1.0), patch=32)
+    coin = (CAMERA.fx * CAMERA.baseline * (1 / 2.0 - 1 / 6.0) / 2) ** 2  # half the matches on either side
+    assert 0.75 * coin < edge < 1.12 * coin
     assert flat == pytest.approx(0.0, abs=1e-9)
 
 

@@ -63,9 +63,9 @@ def test_every_keypoint_passes_the_filters(selector):
         assert (y <= 459).all()
     assert (fields["disparity"].numpy()[v, u] >= 6.0).all()
     if selector == "uncertainty":
-        depth_sigma = torch.sqrt(fields["disparity_var"]) / fields["disparity"] ** 2
+        disparity_sigma = torch.sqrt(fields["disparity_var"])
         match_sigma = torch.sqrt(fields["flow_var"].sum(0))
-        for sigma in (depth_sigma, match_sigma):
+        for sigma in (disparity_sigma, match_sigma):
             # The selector's median is taken on a sixteenth of the pixels.
             assert (sigma[v, u] <= 1.5 * sigma.median() * 1.05).all()
 

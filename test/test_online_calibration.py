@@ -83,9 +83,9 @@ def solved(points: Keypoints, sigma: float = 0.1) -> tuple[PoseSolution, PointPa
 def evidence_of(measured: Keypoints, used: np.ndarray, sigma: float = 0.1) -> Evidence:
     """As the odometry asks for it: at the points that both frames agree on."""
     points = MODEL.corrected(measured, used)
-    near, pairs = solved(points, sigma)
-    common = at_common_points(CAMERA, matches(points, sigma), np.zeros(len(points.disparity)), pairs, near.motion)
-    solution = solve_linearised(common.pairs, common.current, near, PoseConfig())
+    near, _ = solved(points, sigma)
+    common = at_common_points(CAMERA, matches(points, sigma), near.motion)
+    solution = solve_linearised(common.pairs, common.current, near.motion, PoseConfig())
     return calibration_evidence(MODEL, common.reference, common.current, solution, used)[0]
 
 

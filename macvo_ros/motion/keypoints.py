@@ -94,7 +94,7 @@ def select_keypoints(
         factor = config.max_uncertainty**2
         coarse = (slice(None, None, max(_MEDIAN_STRIDE // stride, 1)),) * 2
         known = _on_cpu(maps[1][coarse]) < IGNORED_VARIANCE
-        keep &= d_var <= factor * _median(d_var[keep])
+        keep &= d_var <= factor * _median(_on_cpu(maps[1][coarse])[known])
         keep &= m_var <= factor * _median(_on_cpu(match_var[coarse])[known])
         order = _spread(candidates[keep], d_var[keep] * m_var[keep], config.count, camera)
         return candidates[keep][order]
