@@ -99,10 +99,15 @@ def test_plateaus_of_equal_variance_still_give_spread_keypoints():
 def test_nothing_to_choose_from():
     fields = maps()
     fields["disparity"] = torch.zeros((480, 640))
+    assert select(fields, KeypointConfig(min_disparity=1.0)).shape == (0, 2)
+    fields["flow"] = torch.full((2, 480, 640), 1000.0)  # all of it leaves the image
     assert select(fields).shape == (0, 2)
-    fields["disparity"] = torch.full((480, 640), 10.0)
-    fields["disparity_var"] = torch.full((480, 640), 100.0)  # sigma as large as the disparity: no depth at all
-    assert select(fields).shape == (0, 2)
+
+
+def test_what_is_far_is_kept():
+    fields = maps()
+    fields["disparity"] = torch.zeros((480, 640))
+    assert len(select(fields)) == 200
 
 
 def test_random_selection_follows_the_seed():
