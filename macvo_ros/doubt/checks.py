@@ -22,12 +22,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.doubt.consistency import Outliers, appearance_mismatch, find_flow_outliers
+from macvo_ros.doubt.consistency import Outliers, appearance_mismatch, find_flow_outliers, may_move_with_camera
 from macvo_ros.doubt.second_motion import SecondMotion, find_second_motion
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.matching.matcher import Match
-from macvo_ros.motion.covariance import depth_is_linear
+from macvo_ros.motion.covariance import beyond_infinity, depth_is_linear, lost_depth
 from macvo_ros.motion.two_frame import METRIC, TwoFrameResult
 from macvo_ros.settings.config import Config
 
@@ -44,10 +44,12 @@ class Checks:
     residuals: mean squared residual of the inliers per degree of freedom (1: as promised).
     epipolar_error: by how much stereo matches leave their rows beyond what is usual for these cameras, pixels.
     unconfirmed_stereo: by how much more of the image's corners have no confirmed stereo match than is usual (0 to 1).
-    missing_keypoints: the part (0 to 1) of the chosen keypoints that were not found again in all four images.
-    rejected_keypoints: the part of those found, and of known depth, that contradict the motion.
+    missing_keypoints: the part (0 to 1) of the chosen keypoints that were not found again in all four images, or whose
+    depth was well known and is not.
+    rejected_keypoints: the part of those found, and of known depth, that contradict the motion; beyond infinity any.
     flow_outliers: the part of the certain matches of the image that contradict the motion.
-    appearance_mismatch: the part of the image's texture that does not look as the motion predicts.
+    appearance_mismatch: the part of the image's texture that does not look as the motion predicts; 0 where the motion
+    cannot be that of something fixed to the camera, for then it is the part that moves by itself.
     second_motion: the part of the image, or of the keypoints, that agrees on another motion; 0: there is none.
     """
 
@@ -81,19 +83,23 @@ def run_checks(
     camera, motion = frames[1].camera, result.solution.motion
     metric = config.covariance.model in METRIC  # else residuals say nothing
     outliers = find_flow_outliers(camera, *matches, motion)
-    known = depth_is_linear(frames[1].full.camera, result.points)
-    rejected = known & ~result.solution.inlier
+    full = frames[1].full.camera
+    known = depth_is_linear(full, result.points)
+    impossible = beyond_infinity(full, result.points)
+    rejected = impossible | (known & ~result.solution.inlier)
     keypoints = frames[0].from_full(result.landmarks.pixel - result.flow)
-    disagree = Outliers(float(rejected.sum() / max(known.sum(), 1)), keypoints[rejected])
+    disagree = Outliers(float(rejected.sum() / max((known | impossible).sum(), 1)), keypoints[rejected])
     second = find_second_motion(config, camera, matches, (disagree, outliers), predicted)
-    images = frames[0].grey[0], frames[1].grey[0]
-    mismatch = appearance_mismatch(camera, images, matches[0], motion, frames[1].masked)
+    mismatch = 0.0
+    if may_move_with_camera(result.relative):
+        images = frames[0].grey[0], frames[1].grey[0]
+        mismatch = appearance_mismatch(camera, images, matches[0], motion, frames[1].masked)
     rows = matches[1].row_check()
     checks = Checks(
         residuals=result.solution.chi2 if metric else 0.0,
         epipolar_error=math.sqrt(max(rows.epipolar_var - usual.epipolar_var, 0.0)),
         unconfirmed_stereo=max(rows.unconfirmed - usual.unconfirmed, 0.0),
-        missing_keypoints=1.0 - len(rejected) / result.chosen,
+        missing_keypoints=1.0 - len(rejected) / result.chosen * (1.0 - lost_depth(full, result.points)),
         rejected_keypoints=disagree.share if metric else 0.0,
         flow_outliers=outliers.share,
         appearance_mismatch=mismatch,

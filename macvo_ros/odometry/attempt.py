@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.doubt.checks import STEREO, run_checks
+from macvo_ros.doubt.consistency import CHI2_6
 from macvo_ros.doubt.mixture import mixed
 from macvo_ros.doubt.posterior import ESTABLISHED, Doubt, doubt, doubtful
 from macvo_ros.doubt.reasons import doubt_reason, thin_evidence
@@ -40,9 +41,6 @@ from macvo_ros.uncertainty.online_calibration import AssumedCalibration
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 Float64 = npt.NDArray[np.float64]
-
-_CHI2_6 = 22.46
-"""99.9 % point of a chi-square variable with six degrees of freedom: a motion farther from a prediction refutes it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +81,7 @@ class Expectation:
     def refuted_by(self, motion: Float64) -> bool:
         """Whether a (4, 4) motion is so far from the prediction that the prediction must be wrong."""
         offset = difference(self.prior.motion, motion)
-        return bool(offset @ self.prior.information @ offset > _CHI2_6)
+        return bool(offset @ self.prior.information @ offset > CHI2_6)
 
 
 @dataclass(frozen=True, eq=False)
