@@ -16,6 +16,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from simulated_matches import motion_error
@@ -24,6 +26,7 @@ from macvo_ros.geometry.camera import StereoCamera, pixels, rays
 from macvo_ros.geometry.se3 import exp_so3, transform
 from macvo_ros.matching.matcher import PointMatches
 from macvo_ros.motion.common_points import at_common_points
+from macvo_ros.motion.covariance import beyond_infinity, lost_depth
 from macvo_ros.motion.keypoints import select_keypoints
 from macvo_ros.motion.pose_solver import PoseSolution, solve_linearised
 from macvo_ros.settings.config import KeypointConfig, PoseConfig
@@ -101,3 +104,21 @@ def test_choice_of_keypoints_does_not_depend_on_the_noise_of_their_disparity() -
         assert len(chosen) == 200
         mean.append(noise[chosen[:, 1], chosen[:, 0]].mean())
     assert abs(np.mean(mean)) < 4 * 0.7 / np.sqrt(2000)
+
+
+def test_swapped_cameras_show_points_beyond_infinity_and_lose_depth() -> None:
+    """Of 100 near points and 100 at infinity; those at infinity look the same to both orders of the cameras."""
+    rng = np.random.default_rng(6)
+    sound = seen(rng, np.repeat([8.0, 0.0], 100), (0.2, 0.2, 0.2))
+    assert lost_depth(CAMERA, sound) == 0.0
+    assert beyond_infinity(CAMERA, sound).sum() <= 3  # three sigma, two disparities, 100 points
+    swapped = replace(sound, matched_disparity=-sound.matched_disparity)
+    assert lost_depth(CAMERA, swapped) == 1.0
+    assert beyond_infinity(CAMERA, swapped)[:100].all()
+    assert beyond_infinity(CAMERA, swapped)[100:].sum() <= 3
+
+
+def test_depth_at_the_limit_is_not_lost_to_noise() -> None:
+    """Disparities of three sigma: half of those that pass the limit once do not pass it again, and nothing is wrong."""
+    rng = np.random.default_rng(7)
+    assert lost_depth(CAMERA, seen(rng, np.full(200, 1.5), (0.5, 0.3, 0.5))) < 0.05
