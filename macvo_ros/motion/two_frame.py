@@ -234,6 +234,11 @@ def _solve(
     """
     model = config.covariance.model
     real, usable = point_pairs(camera, points), depth_is_linear(camera, points)
+    if int(usable.sum()) < config.pose.min_points:
+        # The others tell how the camera turned; how it moved would be the prediction's guess.
+        raise TooFewPoints(
+            f"{int(usable.sum())} of {len(points.pixel)} keypoints have a depth, {config.pose.min_points} are needed"
+        )
     reference_cov, current_cov = ablated(real.reference_cov, real.current_cov, model)
     pairs = PointPairs(real.reference, reference_cov, real.current, current_cov)
     paper = config.solver == "pypose" or model != "full"
