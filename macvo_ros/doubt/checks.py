@@ -33,6 +33,8 @@ from macvo_ros.settings.config import Config
 
 Float64 = npt.NDArray[np.float64]
 
+_MAJORITY = 0.5
+"""Share of the image that must look as predicted for the motion to be that of the world, whatever moves: most."""
 STEREO = ("epipolar_error", "unconfirmed_stereo")
 """Checks on the stereo match: where one of them speaks, the frame's depths are no measurement."""
 
@@ -48,8 +50,9 @@ class Checks:
     depth was well known and is not.
     rejected_keypoints: the part of those found, and of known depth, that contradict the motion; beyond infinity any.
     flow_outliers: the part of the certain matches of the image that contradict the motion.
-    appearance_mismatch: the part of the image's texture that does not look as the motion predicts; 0 where the motion
-    cannot be that of something fixed to the camera, for then it is the part that moves by itself.
+    appearance_mismatch: the part of the image's texture that does not look as the motion predicts; 0 where that is less
+    than half and the motion cannot be that of something fixed to the camera: then it is the part that moves by itself.
+    Not so over a long gap.
     second_motion: the part of the image, or of the keypoints, that agrees on another motion; 0: there is none.
     """
 
@@ -75,9 +78,12 @@ def run_checks(
     result: TwoFrameResult,
     predicted: Float64,
     usual: RowCheck,
+    *,
+    bridged: bool = False,
 ) -> tuple[Checks, SecondMotion | None]:
     """Check the motion of a result; frames, matches: the reference's and the current one's; predicted: (4, 4) motion.
 
+    bridged: over so long a gap that nothing is predicted, and little may be in view of what was.
     usual: how well the stereo matches of these cameras keep to their rows (`RectificationMonitor`).
     """
     camera, motion = frames[1].camera, result.solution.motion
@@ -90,10 +96,10 @@ def run_checks(
     keypoints = frames[0].from_full(result.landmarks.pixel - result.flow)
     disagree = Outliers(float(rejected.sum() / max((known | impossible).sum(), 1)), keypoints[rejected])
     second = find_second_motion(config, camera, matches, (disagree, outliers), predicted)
-    mismatch = 0.0
-    if may_move_with_camera(result.relative):
-        images = frames[0].grey[0], frames[1].grey[0]
-        mismatch = appearance_mismatch(camera, images, matches[0], motion, frames[1].masked)
+    images = frames[0].grey[0], frames[1].grey[0]
+    mismatch = appearance_mismatch(camera, images, matches[0], motion, frames[1].masked)
+    if mismatch < _MAJORITY and not bridged and not may_move_with_camera(result.relative):
+        mismatch = 0.0
     rows = matches[1].row_check()
     checks = Checks(
         residuals=result.solution.chi2 if metric else 0.0,
