@@ -42,6 +42,9 @@ from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 Float64 = npt.NDArray[np.float64]
 
+_VAGUE = 0.5
+"""Sigma of a prediction, in those of an unknown motion, from which it says little; chosen."""
+
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
@@ -80,8 +83,9 @@ class Expectation:
 
     @property
     def vague(self) -> bool:
-        """Whether the prediction says less than that robots have speeds: after a gap of about a second."""
-        return bool(self.prior.information[0, 0] < self.unknown.information[0, 0])
+        """Whether a velocity was known, but so long ago that its prediction is half as vague as none (about 0.45 s)."""
+        share = float(np.sqrt(self.unknown.information[0, 0] / self.prior.information[0, 0]))
+        return share > _VAGUE and not np.isclose(share, 1.0)
 
     def refuted_by(self, motion: Float64) -> bool:
         """Whether a (4, 4) motion is so far from the prediction that the prediction must be wrong."""
