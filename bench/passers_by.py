@@ -34,6 +34,7 @@ import numpy.typing as npt
 import macvo_ros.doubt.checks as checks
 from macvo_ros.atomic_write import atomic_write
 from macvo_ros.evaluation.environment import measured_with
+from macvo_ros.doubt.consistency import appearance_mismatch
 from macvo_ros.geometry.se3 import difference
 from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
@@ -52,10 +53,10 @@ def mismatches(seed: int) -> list[float]:
     poses = sequence.ground_truth
     assert poses is not None
     odometry = StereoOdometry(load_config(assignments=["matcher=lite"]))
-    measure, attempts, found = checks.appearance_mismatch, list[tuple[Float64, float]](), list[float]()
+    attempts, found = list[tuple[Float64, float]](), list[float]()
 
     def noted(camera: Any, images: Any, reference: Any, motion: Float64, masked: Any) -> float:
-        attempts.append((motion, measure(camera, images, reference, motion, masked)))
+        attempts.append((motion, appearance_mismatch(camera, images, reference, motion, masked)))
         return attempts[-1][1]
 
     with patch.object(checks, "appearance_mismatch", noted):
