@@ -33,8 +33,8 @@ import numpy.typing as npt
 
 import macvo_ros.doubt.checks as checks
 from macvo_ros.atomic_write import atomic_write
-from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.doubt.consistency import appearance_mismatch
+from macvo_ros.evaluation.environment import measured_with
 from macvo_ros.geometry.se3 import difference
 from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
