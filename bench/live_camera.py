@@ -36,6 +36,8 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "test" / "ros")]
 RATE = 30.0
+WORDS = {"seen": "messages", "lost": "lost on the way", "skipped": "skipped", "overwritten": "overwritten"}
+"""What diagnostics say of the images of a topic."""
 COUNTERS = ("received", "processed", "dropped", "refused", "unpaired")
 
 
@@ -76,7 +78,7 @@ def settled(node: Any) -> dict[str, int]:
     told = [value for key, value in node.values().items() if key.startswith(("left image", "right image"))]
     numbers = {
         f"images_{name}": sum(int(found) for text in told for found in re.findall(rf"(\d+) {word}", text))
-        for name, word in (("seen", "messages"), ("lost", "lost on the way"), ("overwritten", "overwritten"))
+        for name, word in WORDS.items()
     }
     return {name: node.count(name) for name in COUNTERS} | numbers
 

@@ -17,8 +17,9 @@
 The node, the camera (`bench.live_camera`) and the receiver of the odometry are processes of their own that share the
 cores. The camera plays a rendered room, at the rate it was rendered for, forth and back; what the node cannot track in
 time it drops for a newer pair, and counts. Age: from the stamp of the images to the arrival of their odometry.
-Uncounted: images sent that the node neither saw nor counts as lost on the way or overwritten before it took them, and
-odometry it published that did not arrive.
+Uncounted: images sent that the node neither took nor counts as skipped while it tracked, lost on the way or overwritten
+although it wanted them, pairs sent that it counts neither as received nor by an image that was lost, overwritten or
+left without a partner (or that it counts twice), and odometry it published that did not arrive.
 The first second is not in the ages and the rate. Writes bench/results/live_rate.txt; ends with 1 when a bound is
 missed.
 """
@@ -45,6 +46,7 @@ BOUNDS = {(960, 600): 15.0, (1920, 1200): 8.0}
 """Odometry messages a second, at least, by size of the images."""
 OLDEST = 0.130
 """Seconds of age that 95 % of the odometry stays below."""
+UNCOUNTED = {"images": "images", "pairs": "pairs", "odometry": "odometry messages"}
 PAIRS, WARM_UP = 45, 1.0
 
 
@@ -110,7 +112,9 @@ def measure(folder: Path, pairs: Path, size: tuple[int, int], matcher: str, seco
     core = [status.core_time for status in statuses if stamp_of(status) >= begin]
     added = [status.overhead for status in statuses if stamp_of(status) >= begin]
     lost = sum(status.state == int(State.LOST) for status in statuses)
-    counted = figures["images_seen"] + figures["images_lost"] + figures["images_overwritten"]
+    counted = sum(figures[f"images_{what}"] for what in ("seen", "lost", "skipped", "overwritten"))
+    alone = sum(figures[what] for what in ("images_lost", "images_overwritten", "unpaired"))
+    missing = figures["sent"] - figures["received"]
     return figures | {
         "rate": len(late) / ((max(ages) - begin) * 1e-9),
         "age": np.percentile(late, [50, 95]).tolist(),
@@ -120,6 +124,7 @@ def measure(folder: Path, pairs: Path, size: tuple[int, int], matcher: str, seco
         "lost": lost,
         "odometry": len(ages),
         "uncounted_images": 2 * figures["sent"] - counted,
+        "uncounted_pairs": max(0, missing - alone) or min(0, missing),
         "uncounted_odometry": figures["processed"] - lost - len(ages),
     }
 
@@ -137,9 +142,10 @@ def describe(size: tuple[int, int], found: dict[str, Any]) -> list[str]:
         f"  received {found['received']}, processed {found['processed']}, refused {found['refused']}",
         f"  dropped for a newer one {found['dropped']}",
         f"  images seen {found['images_seen']}, of these without a partner {found['unpaired']}",
-        f"  images lost on the way {found['images_lost']}, overwritten before taken {found['images_overwritten']}",
+        f"  images skipped while tracking {found['images_skipped']}, lost on the way {found['images_lost']}",
+        f"  images overwritten although wanted {found['images_overwritten']}",
         f"  estimates degraded {found['degraded']}, lost {found['lost']}",
-        f"  uncounted: {found['uncounted_images']} images, {found['uncounted_odometry']} odometry messages",
+        "  uncounted: " + ", ".join(f"{found[f'uncounted_{what}']} {name}" for what, name in UNCOUNTED.items()),
     ]
 
 
@@ -151,7 +157,7 @@ def complaints(size: tuple[int, int], found: dict[str, Any]) -> list[str]:
         wrong.append(f"{name}: {found['rate']:.1f} odometry messages a second, fewer than {BOUNDS[size]:g}")
     if found["age"][1] >= OLDEST:
         wrong.append(f"{name}: age {1e3 * found['age'][1]:.0f} ms (95 %), not below {1e3 * OLDEST:.0f}")
-    if found["uncounted_images"] or found["uncounted_odometry"]:
+    if any(found[f"uncounted_{what}"] for what in UNCOUNTED):
         wrong.append(f"{name}: something was lost that is not counted")
     return wrong
 

@@ -92,9 +92,18 @@ class ConfiguredNode:
     def start(self) -> None:
         """Subscribe and begin to track."""
         self._counters.last_tracked = time.monotonic()
-        self._worker = Worker(self._tracking, self._counters, self._publish, self._refusals.say, self._config.niceness)
-        self._worker.start()
-        self._inputs = StereoInputs(self._node, self._config, self._counters, self._worker.put, self._refuse)
+        worker = self._worker = Worker(
+            self._tracking,
+            self._counters,
+            self._publish,
+            self._refusals.say,
+            self._config.niceness,
+            self._wake_executor,
+        )
+        worker.start()
+        self._inputs = StereoInputs(
+            self._node, self._config, self._counters, worker.put, self._refuse, lambda: worker.wants
+        )
         self._inputs.paused = self._paused
 
     def stop(self) -> None:
@@ -153,6 +162,12 @@ class ConfiguredNode:
         self._outputs.publish_status(estimate, self._counters.snapshot(), self._latency, overhead)
         self.trajectory.append(estimate)
         self._outputs.publish_scene(tracked)
+
+    def _wake_executor(self) -> None:
+        """Images were not looked at while a pair was in work."""
+        executor = self._node.executor
+        if executor is not None:
+            executor.wake()
 
     def _refuse(self, kind: str, reason: str) -> None:
         self._counters.refuse(kind, reason)

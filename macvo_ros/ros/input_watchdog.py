@@ -25,8 +25,9 @@ class TopicFacts:
 
     types: message types it is published with, one per publisher. age: seconds since its last message.
     alternatives: topics of the right type that are published elsewhere. lost: messages the middleware did not deliver;
-    overwritten: those that it delivered and the node did not take before newer ones came. asked: the reliability we ask
-    for (reliable or best effort), offered: that of each publisher.
+    skipped: those that it delivered and that gave way to newer ones while a pair was tracked; overwritten: those that
+    did so although the node wanted them. asked: the reliability we ask for (reliable or best effort), offered: that of
+    each publisher.
     """
 
     role: str
@@ -40,6 +41,7 @@ class TopicFacts:
     content: str = ""
     size: int = 0
     alternatives: tuple[str, ...] = ()
+    skipped: int = 0
     overwritten: int = 0
     asked: str = ""
     offered: tuple[str, ...] = ()
@@ -84,6 +86,8 @@ def seen_on(topic: TopicFacts) -> str:
         parts.append("no message")
     if topic.lost:
         parts.append(f"{topic.lost} lost on the way")
+    if topic.skipped:
+        parts.append(f"{topic.skipped} skipped while tracking")
     if topic.overwritten:
         parts.append(f"{topic.overwritten} overwritten before they were taken")
     if topic.incompatible:

@@ -29,12 +29,14 @@ from sensor_msgs.msg import CompressedImage, Image
 from macvo_ros.errors import ImageError
 from macvo_ros.ros.camera_info_pair import CameraInfoPair
 from macvo_ros.ros.counters import Counters
+from macvo_ros.ros.image_gate import ImageGate
 from macvo_ros.ros.matched_subscription import MatchedSubscription
 from macvo_ros.ros.missed_messages import NUMBERED
 from macvo_ros.ros.optional_packages import ApproximateTimeSynchronizer, SimpleFilter, TimeSynchronizer
 from macvo_ros.ros.pairing import SIDES, PairingRecord
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.serialized_image import read_image
+from macvo_ros.ros.skipped_pairs import Skipped, SkippedPairs
 from macvo_ros.ros.stereo_messages import StereoMessages, stamp_of
 from macvo_ros.ros.topic_record import TopicRecord
 
@@ -55,8 +57,12 @@ class StereoInputs:
         counters: Counters,
         deliver: Callable[[StereoMessages], None],
         refuse: Callable[[str, str], None],
+        wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """deliver: takes a pair. refuse: takes kind and reason of a pair that cannot even be handed over."""
+        """deliver: takes a pair. refuse: takes kind and reason of a pair that cannot even be handed over.
+
+        wanted: whether a pair would be tracked at once; while it would not, images stay in the middleware.
+        """
         self.pairing = PairingRecord(QUEUE)
         self.topics: dict[str, TopicRecord] = {}
         self.paused = False
@@ -71,10 +77,12 @@ class StereoInputs:
             for side in SIDES:
                 name = f"{side}/camera_info"
                 self._subscribe(f"{side} camera_info", name, CameraInfoMessage, partial(self._info, side))
+        gate = ImageGate(wanted) if NUMBERED else None
         for side in SIDES:
             topic = image_topic(node, side, config)
             take = partial(self._image, side) if NUMBERED else partial(self._image, side, info={})
-            self._subscribe(f"{side} image", topic, self._image_type, take, raw=True)
+            self._subscribe(f"{side} image", topic, self._image_type, take, gate)
+        self._skipped = SkippedPairs(*(self.topics[f"{side} image"] for side in SIDES))
         # A clock of its own: simulated time may stand still while publishers come.
         clock = Clock(clock_type=ClockType.STEADY_TIME)
         self._timer = node.create_timer(FOLLOW_PERIOD, self._follow_publishers, clock=clock)
@@ -105,10 +113,14 @@ class StereoInputs:
         synchronizer.registerCallback(self._pair)
         self._synchronizer = synchronizer
 
-    def _subscribe(self, role: str, name: str, kind: Any, take: Callable[..., None], raw: bool = False) -> None:
-        record = TopicRecord(role, self._node.resolve_topic_name(name), kind, raw)
+    def _subscribe(
+        self, role: str, name: str, kind: Any, take: Callable[..., None], gate: ImageGate | None = None
+    ) -> None:
+        record = TopicRecord(role, self._node.resolve_topic_name(name), kind, raw=kind is not CameraInfoMessage)
         self.topics[role] = record
-        self._subscriptions.append(MatchedSubscription(self._node, record, take, self._config.reliability, QUEUE))
+        depth = QUEUE if gate is None else 1
+        subscription = MatchedSubscription(self._node, record, take, self._config.reliability, depth, gate)
+        self._subscriptions.append(subscription)
 
     def _follow_publishers(self) -> None:
         changed = [subscription.follow() for subscription in self._subscriptions]
@@ -121,7 +133,8 @@ class StereoInputs:
 
     def _image(self, side: str, content: bytes, info: Any) -> None:
         """content: the serialized message. info: what the middleware says of it, a mapping."""
-        self.topics[f"{side} image"].missed.saw(info)
+        record = self.topics[f"{side} image"]
+        self._skipped.saw(side, record.missed.saw(info))
         try:
             message = read_image(content, self._image_type)
         except ImageError as error:
@@ -129,13 +142,14 @@ class StereoInputs:
             self._refuse("image", f"{side} {error}")
             return
         stamp = stamp_of(message)
-        self.topics[f"{side} image"].saw_image(message)
+        record.saw_image(message)
         if self.paused:
+            self._count_skipped(self._skipped.settle())
             return
         if self.pairing.went_back(side, stamp):
             self._counters.add(unpaired=self.pairing.forget())
             self._connect()
-        gone = self.pairing.saw(side, stamp)
+        gone = self.pairing.saw(side, stamp, arrival(info))
         if gone:
             self._counters.add(unpaired=gone)
         self._filters[side].signalMessage(message)
@@ -147,8 +161,12 @@ class StereoInputs:
             self._hand_over_held()
 
     def _pair(self, left: Any, right: Any) -> None:
-        pair = StereoMessages(left, right, None, None, time.monotonic())
-        self.pairing.paired(stamp_of(left), stamp_of(right))
+        stamps = dict(zip(SIDES, (stamp_of(left), stamp_of(right)), strict=True))
+        pair = StereoMessages(left, right, None, None, self.pairing.paired(**stamps))
+        skipped = self._skipped.paired()
+        self._count_skipped(skipped)
+        for side, count in skipped.partners.items():
+            self.pairing.excuse(side, stamps[side], count)
         if self._held is not None and not self._infos.accept():
             self._held = None
             self._counters.add(received=1)
@@ -158,6 +176,10 @@ class StereoInputs:
             self._hand_over(pair)
         else:
             self._held = pair
+
+    def _count_skipped(self, skipped: Skipped) -> None:
+        if skipped.pairs:
+            self._counters.add(received=skipped.pairs, dropped=skipped.pairs)
 
     def _why_held(self) -> str:
         names = {side: self.topics[f"{side} camera_info"].name for side in SIDES}
@@ -180,7 +202,14 @@ class StereoInputs:
 
     def _hand_over(self, pair: StereoMessages) -> None:
         left_info, right_info = self._infos.infos
+        self._skipped.handed_over()
         self._deliver(StereoMessages(pair.left, pair.right, left_info, right_info, pair.arrived))
+
+
+def arrival(info: Any) -> float:
+    """When an image reached this process, `time.monotonic` seconds; now where the middleware does not say."""
+    now, reached = time.monotonic(), info.get("received_timestamp", 0)
+    return now - max(0.0, (time.time_ns() - reached) * 1e-9) if reached else now
 
 
 def image_topic(node: LifecycleNode, side: str, config: NodeConfig) -> str:

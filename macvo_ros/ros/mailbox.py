@@ -26,9 +26,18 @@ T = TypeVar("T")
 class Mailbox(Generic[T]):
     """Holds at most one item. `put` never waits."""
 
-    def __init__(self, dropped: Callable[[T], None], late: Callable[[T, T], bool] = lambda waiting, new: False) -> None:
-        """dropped: called with an item that nobody will take. late: whether a new item is older than the waiting."""
-        self._dropped, self._late = dropped, late
+    def __init__(
+        self,
+        dropped: Callable[[T], None],
+        late: Callable[[T, T], bool] = lambda waiting, new: False,
+        wanting: Callable[[], None] = lambda: None,
+    ) -> None:
+        """dropped: called with an item that nobody will take. late: whether a new item is older than the waiting.
+
+        wanting: called by whoever begins to wait for an item.
+        """
+        self._dropped, self._late, self._wanting = dropped, late, wanting
+        self._wanted = False
         self._item: T | None = None
         self._closed = False
         self._changed = threading.Condition()
@@ -36,6 +45,7 @@ class Mailbox(Generic[T]):
     def put(self, item: T) -> None:
         """Leave an item for the worker, replacing one it has not taken; a late one gives way to that instead."""
         with self._changed:
+            self._wanted = False
             replaced, self._item = self._item, item
             if replaced is not None and self._late(replaced, item):
                 replaced, self._item = item, replaced
@@ -48,10 +58,20 @@ class Mailbox(Generic[T]):
         """Whether nothing will come any more."""
         return self._closed
 
+    @property
+    def wanted(self) -> bool:
+        """Whether somebody waits for an item and none is there."""
+        return self._wanted
+
     def take(self, timeout: float | None = None) -> T | None:
         """Wait for an item; None when `timeout` seconds have passed or the mailbox is closed."""
         with self._changed:
+            self._wanted = self._item is None and not self._closed
+        if self._wanted:
+            self._wanting()
+        with self._changed:
             self._changed.wait_for(lambda: self._item is not None or self._closed, timeout)
+            self._wanted = False
             item, self._item = self._item, None
             return item
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rclpy.callback_groups import CallbackGroup
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos import HistoryPolicy, QoSProfile, ReliabilityPolicy
 
@@ -33,11 +34,20 @@ class MatchedSubscription:
     """One topic of a node, subscribed to again when its publishers turn out to offer another reliability."""
 
     def __init__(
-        self, node: LifecycleNode, record: TopicRecord, callback: Callable[..., None], choice: str, depth: int
+        self,
+        node: LifecycleNode,
+        record: TopicRecord,
+        callback: Callable[..., None],
+        choice: str,
+        depth: int,
+        group: CallbackGroup | None = None,
     ) -> None:
-        """choice: the parameter `reliability`. depth: of the queue. Messages come serialized if `record.raw`."""
+        """choice: the parameter `reliability`. depth: of the queue. Messages come serialized if `record.raw`.
+
+        group: of the callbacks; None: the node's own.
+        """
         self._node, self._record, self._callback, self._depth = node, record, callback, depth
-        self._choice = choice
+        self._choice, self._group = choice, group
         self._asked = self._wanted()
         self._subscription = self._subscribe()
 
@@ -68,7 +78,13 @@ class MatchedSubscription:
         record.missed.begin_anew()
         qos = QoSProfile(depth=self._depth, reliability=self._asked, history=HistoryPolicy.KEEP_LAST)
         return self._node.create_subscription(
-            record.kind, record.name, self._callback, qos, event_callbacks=event_callbacks(record), raw=record.raw
+            record.kind,
+            record.name,
+            self._callback,
+            qos,
+            callback_group=self._group,
+            event_callbacks=event_callbacks(record),
+            raw=record.raw,
         )
 
 

@@ -45,13 +45,16 @@ class MissedMessages:
         """A new subscription: what was sent between the old one and it was never meant for us."""
         self._last.clear()
 
-    def saw(self, info: Mapping[str, Any]) -> None:
-        """A message came, with what the middleware says of it."""
+    def saw(self, info: Mapping[str, Any]) -> int:
+        """A message came, with what the middleware says of it; returns how many are missing before it."""
         number = info.get("publication_sequence_number")
         if number is None:
-            return
+            return 0
+        missing = 0
         continued = [last for last in self._last if 0 < number - last <= _LONGEST_GAP]
         if continued:
-            self.count += number - max(continued) - 1
+            missing = number - max(continued) - 1
             self._last.remove(max(continued))
         self._last = [*self._last, number][-_PUBLISHERS:]
+        self.count += missing
+        return missing

@@ -28,27 +28,32 @@ class PairingRecord:
 
     def __init__(self, queue_size: int) -> None:
         self._queue_size = queue_size
-        self._waiting: dict[str, set[int]] = {side: set() for side in SIDES}
+        self._waiting: dict[str, dict[int, float]] = {side: {} for side in SIDES}
         self._recent: dict[str, deque[int]] = {side: deque(maxlen=20) for side in SIDES}
         self.last_pair = 0.0
         """When the last pair was found, `time.monotonic` seconds; 0 before the first."""
 
-    def saw(self, side: str, stamp: int) -> int:
-        """An image came; returns how many images left the queue for good without a partner."""
+    def saw(self, side: str, stamp: int, arrived: float) -> int:
+        """An image came, at `time.monotonic` seconds; returns how many left the queue for good without a partner."""
         self._recent[side].append(stamp)
         waiting = self._waiting[side]
-        waiting.add(stamp)
+        waiting[stamp] = arrived
         gone = 0
         while len(waiting) > self._queue_size:
-            waiting.remove(min(waiting))
+            del waiting[min(waiting)]
             gone += 1
         return gone
 
-    def paired(self, left: int, right: int) -> None:
-        """Two images became a pair."""
+    def paired(self, left: int, right: int) -> float:
+        """Two images became a pair; returns when the second of them arrived."""
         self.last_pair = time.monotonic()
-        self._waiting["left"].discard(left)
-        self._waiting["right"].discard(right)
+        stamps = zip(SIDES, (left, right), strict=True)
+        return max(self._waiting[side].pop(stamp, 0.0) for side, stamp in stamps) or self.last_pair
+
+    def excuse(self, side: str, before: int, count: int) -> None:
+        """Of the images that wait with stamps below `before`, so many were left alone by us: they do not count."""
+        for stamp in sorted(stamp for stamp in self._waiting[side] if stamp < before)[:count]:
+            del self._waiting[side][stamp]
 
     def went_back(self, side: str, stamp: int) -> bool:
         """Whether a stamp lies before everything recent on its side: the queues belong to another time."""

@@ -42,6 +42,7 @@ def topic_facts(node: LifecycleNode, inputs: StereoInputs | None) -> list[TopicF
                 types=types,
                 received=record.received,
                 lost=record.lost,
+                skipped=record.skipped,
                 overwritten=record.overwritten,
                 incompatible=record.incompatible,
                 age=time.monotonic() - record.last if record.received else 0.0,

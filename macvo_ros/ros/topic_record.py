@@ -39,6 +39,8 @@ class TopicRecord:
     received: int = 0
     lost: int = 0
     """Messages the middleware reports as sent and not delivered."""
+    skipped: int = 0
+    """Messages that gave way to newer ones while a pair was tracked, on purpose."""
     incompatible: str = ""
     """The QoS policy a publisher does not offer as we ask for it; empty when none."""
     last: float = 0.0
@@ -52,8 +54,8 @@ class TopicRecord:
 
     @property
     def overwritten(self) -> int:
-        """Messages that arrived and gave way to newer ones before they were taken."""
-        return max(0, self.missed.count - self.lost)
+        """Messages that arrived and gave way to newer ones although they were wanted."""
+        return max(0, self.missed.count - self.lost - self.skipped)
 
     def saw(self) -> None:
         """A message came."""

@@ -40,7 +40,7 @@ class RecentLoss:
 
     def update(self, images: list[TopicFacts]) -> tuple[int, int]:
         """How many images were lost and how many sent since the oldest report kept; totals: of all image topics."""
-        now = sum(topic.lost for topic in images), sum(topic.received for topic in images)
+        now = sum(topic.lost for topic in images), sum(_arrived(topic) for topic in images)
         before = self._totals[0]
         if now[0] < before[0] or now[1] < before[1]:  # a node that was activated again counts anew
             self._totals.clear()
@@ -48,6 +48,10 @@ class RecentLoss:
         self._totals.append(now)
         lost, received = now[0] - before[0], now[1] - before[1]
         return lost, lost + received
+
+
+def _arrived(topic: TopicFacts) -> int:
+    return topic.received + topic.skipped + topic.overwritten
 
 
 def loss_hint(images: list[TopicFacts], lost: int, sent: int, segments: list[int]) -> str:

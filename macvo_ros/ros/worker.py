@@ -41,22 +41,31 @@ class Worker:
         publish: Callable[[Tracked], None],
         refused: Callable[[str, str], None],
         niceness: int = 0,
+        wanting: Callable[[], None] = lambda: None,
     ) -> None:
         """publish: called with every tracked pair. refused: called with kind and reason of every refused one.
 
         niceness: added to that of the process, for this thread and those it starts (OpenCV's and torch's).
+        wanting: called by the thread when it has nothing to do and begins to wait for a pair.
         """
         self._niceness = niceness
         self._tracking, self._counters = tracking, counters
         self._publish, self._refused = publish, refused
         self._mailbox: Mailbox[StereoMessages] = Mailbox(
-            lambda pair: counters.add(dropped=1), late=lambda waiting, new: 0 < waiting.stamp - new.stamp <= LATE
+            lambda pair: counters.add(dropped=1),
+            late=lambda waiting, new: 0 < waiting.stamp - new.stamp <= LATE,
+            wanting=wanting,
         )
         self._thread = threading.Thread(target=self._run, name="macvo tracking", daemon=True)
 
     def start(self) -> None:
         """Begin to work."""
         self._thread.start()
+
+    @property
+    def wants(self) -> bool:
+        """Whether it waits for a pair, and none is there for it."""
+        return self._mailbox.wanted
 
     def put(self, pair: StereoMessages) -> None:
         """Hand over a pair; never waits."""
