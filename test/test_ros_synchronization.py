@@ -97,7 +97,7 @@ def test_every_image_is_paired_waiting_or_counted_as_unpaired(events):
     unpaired = replaced = 0
     for side, step in events:
         replaced += step * 5_000_000 in synchronizer.queues[side]
-        unpaired += record.saw(("left", "right")[side], step * 5_000_000)
+        unpaired += record.saw(("left", "right")[side], step * 5_000_000, arrived=1.0)
         filters[side].signalMessage(message(step * 5_000_000))
     waiting = sum(len(queue) for queue in synchronizer.queues)
     assert len(events) == 2 * len(found) + unpaired + waiting + replaced
@@ -108,8 +108,8 @@ def test_offset_is_that_of_the_nearest_stamps():
     record = PairingRecord(QUEUE)
     assert record.offset is None
     for i in range(30):
-        record.saw("left", i * 100_000_000)
-        record.saw("right", i * 100_000_000 + 40_000_000)
+        record.saw("left", i * 100_000_000, arrived=1.0)
+        record.saw("right", i * 100_000_000 + 40_000_000, arrived=1.0)
     assert record.offset == pytest.approx(0.040)
     assert record.went_back("left", 0)
     assert not record.went_back("left", 29 * 100_000_000)

@@ -164,9 +164,9 @@ class ConfiguredNode:
         self._outputs.publish_scene(tracked)
 
     def _wake_executor(self) -> None:
-        """Images were not looked at while a pair was in work."""
-        executor = self._node.executor
-        if executor is not None:
+        """On the worker's thread: images that were left alone while a pair was in work are wanted now."""
+        inputs, executor = self._inputs, self._node.executor
+        if inputs is not None and inputs.gated and executor is not None:
             executor.wake()
 
     def _refuse(self, kind: str, reason: str) -> None:

@@ -33,10 +33,11 @@ from macvo_ros.ros.image_gate import ImageGate
 from macvo_ros.ros.matched_subscription import MatchedSubscription
 from macvo_ros.ros.missed_messages import NUMBERED
 from macvo_ros.ros.optional_packages import ApproximateTimeSynchronizer, SimpleFilter, TimeSynchronizer
+from macvo_ros.ros.overload import Overload
 from macvo_ros.ros.pairing import SIDES, PairingRecord
 from macvo_ros.ros.parameters import NodeConfig
 from macvo_ros.ros.serialized_image import read_image
-from macvo_ros.ros.skipped_pairs import Skipped, SkippedPairs
+from macvo_ros.ros.skipped_pairs import SkippedPairs
 from macvo_ros.ros.stereo_messages import StereoMessages, stamp_of
 from macvo_ros.ros.topic_record import TopicRecord
 
@@ -61,7 +62,7 @@ class StereoInputs:
     ) -> None:
         """deliver: takes a pair. refuse: takes kind and reason of a pair that cannot even be handed over.
 
-        wanted: whether a pair would be tracked at once; while it would not, images stay in the middleware.
+        wanted: whether a pair would be tracked at once; under overload, images stay in the middleware while not.
         """
         self.pairing = PairingRecord(QUEUE)
         self.topics: dict[str, TopicRecord] = {}
@@ -77,11 +78,11 @@ class StereoInputs:
             for side in SIDES:
                 name = f"{side}/camera_info"
                 self._subscribe(f"{side} camera_info", name, CameraInfoMessage, partial(self._info, side))
-        gate = ImageGate(wanted) if NUMBERED else None
+        self._gate, self._overload = ImageGate(wanted), Overload(counters.snapshot())
         for side in SIDES:
             topic = image_topic(node, side, config)
             take = partial(self._image, side) if NUMBERED else partial(self._image, side, info={})
-            self._subscribe(f"{side} image", topic, self._image_type, take, gate)
+            self._subscribe(f"{side} image", topic, self._image_type, take, self._gate)
         self._skipped = SkippedPairs(*(self.topics[f"{side} image"] for side in SIDES))
         # A clock of its own: simulated time may stand still while publishers come.
         clock = Clock(clock_type=ClockType.STEADY_TIME)
@@ -97,6 +98,11 @@ class StereoInputs:
         if self._held is not None:
             self._counters.add(received=1, dropped=1)
             self._held = None
+
+    @property
+    def gated(self) -> bool:
+        """Whether images wait in the middleware until a pair is wanted."""
+        return self._gate.in_use
 
     @property
     def _image_type(self) -> Any:
@@ -118,14 +124,23 @@ class StereoInputs:
     ) -> None:
         record = TopicRecord(role, self._node.resolve_topic_name(name), kind, raw=kind is not CameraInfoMessage)
         self.topics[role] = record
-        depth = QUEUE if gate is None else 1
-        subscription = MatchedSubscription(self._node, record, take, self._config.reliability, depth, gate)
+        subscription = MatchedSubscription(self._node, record, take, self._config.reliability, QUEUE, gate)
         self._subscriptions.append(subscription)
 
     def _follow_publishers(self) -> None:
         changed = [subscription.follow() for subscription in self._subscriptions]
         if any(changed):
             self._tell()
+        if NUMBERED and self._gate.in_use != self._overload.update(self._counters.snapshot()):
+            self._use_gate(self._overload.lasts)
+
+    def _use_gate(self, in_use: bool) -> None:
+        """Behind the gate one image of each side waits, the newest: older ones would have to be taken before it."""
+        self._gate.in_use = in_use
+        for subscription in self._subscriptions:
+            if subscription.group is self._gate:
+                subscription.keep(1 if in_use else QUEUE)
+        self._skipped.busy()  # what comes between the old subscriptions and the new is not taken, either
 
     def _tell(self) -> None:
         names = ", ".join(f"{topic.name} ({topic.asked})" for topic in self.topics.values())
@@ -144,11 +159,11 @@ class StereoInputs:
         stamp = stamp_of(message)
         record.saw_image(message)
         if self.paused:
-            self._count_skipped(self._skipped.settle())
             return
         if self.pairing.went_back(side, stamp):
             self._counters.add(unpaired=self.pairing.forget())
             self._connect()
+        self._skipped.took(side, stamp)
         gone = self.pairing.saw(side, stamp, arrival(info))
         if gone:
             self._counters.add(unpaired=gone)
@@ -163,8 +178,9 @@ class StereoInputs:
     def _pair(self, left: Any, right: Any) -> None:
         stamps = dict(zip(SIDES, (stamp_of(left), stamp_of(right)), strict=True))
         pair = StereoMessages(left, right, None, None, self.pairing.paired(**stamps))
-        skipped = self._skipped.paired()
-        self._count_skipped(skipped)
+        skipped = self._skipped.paired(**stamps)
+        if skipped.pairs:
+            self._counters.add(received=skipped.pairs, dropped=skipped.pairs)
         for side, count in skipped.partners.items():
             self.pairing.excuse(side, stamps[side], count)
         if self._held is not None and not self._infos.accept():
@@ -176,10 +192,6 @@ class StereoInputs:
             self._hand_over(pair)
         else:
             self._held = pair
-
-    def _count_skipped(self, skipped: Skipped) -> None:
-        if skipped.pairs:
-            self._counters.add(received=skipped.pairs, dropped=skipped.pairs)
 
     def _why_held(self) -> str:
         names = {side: self.topics[f"{side} camera_info"].name for side in SIDES}
@@ -202,7 +214,8 @@ class StereoInputs:
 
     def _hand_over(self, pair: StereoMessages) -> None:
         left_info, right_info = self._infos.infos
-        self._skipped.handed_over()
+        if self._gate.in_use:
+            self._skipped.busy()
         self._deliver(StereoMessages(pair.left, pair.right, left_info, right_info, pair.arrived))
 
 

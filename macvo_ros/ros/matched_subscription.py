@@ -47,7 +47,7 @@ class MatchedSubscription:
         group: of the callbacks; None: the node's own.
         """
         self._node, self._record, self._callback, self._depth = node, record, callback, depth
-        self._choice, self._group = choice, group
+        self._choice, self.group = choice, group
         self._asked = self._wanted()
         self._subscription = self._subscribe()
 
@@ -56,10 +56,16 @@ class MatchedSubscription:
         wanted = self._wanted()
         if wanted == self._asked:
             return False
-        self._node.destroy_subscription(self._subscription)
         self._asked = wanted
-        self._subscription = self._subscribe()
+        self._record.missed.begin_anew()
+        self._renew()
         return True
+
+    def keep(self, depth: int) -> None:
+        """Let the middleware keep so many messages from now on. Those that get lost by the change count as missed."""
+        if depth != self._depth:
+            self._depth = depth
+            self._renew()
 
     def close(self) -> None:
         """Unsubscribe."""
@@ -72,17 +78,20 @@ class MatchedSubscription:
             return self._asked  # nobody there at the moment: the same driver may come back
         return matching(self._choice, offered)
 
+    def _renew(self) -> None:
+        self._node.destroy_subscription(self._subscription)
+        self._subscription = self._subscribe()
+
     def _subscribe(self) -> Any:
         record = self._record
         record.asked, record.incompatible = reliability_name(self._asked), ""
-        record.missed.begin_anew()
         qos = QoSProfile(depth=self._depth, reliability=self._asked, history=HistoryPolicy.KEEP_LAST)
         return self._node.create_subscription(
             record.kind,
             record.name,
             self._callback,
             qos,
-            callback_group=self._group,
+            callback_group=self.group,
             event_callbacks=event_callbacks(record),
             raw=record.raw,
         )

@@ -25,6 +25,27 @@ WINDOW = 5.0
 """Seconds over which a share is taken: one pair dropped in the first of them is not "100 %"."""
 
 
+SECOND = 30
+"""Pairs of a second, or so: whether most of them are dropped is asked anew after as many."""
+
+
+class Overload:
+    """Whether most pairs are dropped: from a second in which more than half were until one in which none was."""
+
+    def __init__(self, counts: Counts) -> None:
+        """counts: where counting begins."""
+        self.lasts = False
+        self._before = counts
+
+    def update(self, counts: Counts) -> bool:
+        """The counters as they stand now; returns `lasts`."""
+        dropped, received = counts.dropped - self._before.dropped, counts.received - self._before.received
+        if received >= SECOND:
+            self.lasts = dropped > (0 if self.lasts else received / 2)
+            self._before = counts
+        return self.lasts
+
+
 class OverloadLog:
     """Writes one line on dropped pairs now and then, with the counts since it last looked closely."""
 

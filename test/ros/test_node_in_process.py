@@ -122,10 +122,11 @@ def test_images_that_are_overwritten_before_they_are_taken_are_counted(make_node
     from rclpy.executors import SingleThreadedExecutor
     from sensor_msgs.msg import Image
 
+    from macvo_ros.ros.counters import Counters
     from macvo_ros.ros.inputs import QUEUE, StereoInputs
 
     node = make_node(camera_at_base=True, reliability="reliable")
-    inputs = StereoInputs(node, node.config, counters=None, deliver=None, refuse=None)
+    inputs = StereoInputs(node, node.config, Counters(), deliver=None, refuse=None)
     record = inputs.topics["left image"]
     camera = rclpy.create_node("camera")
     publisher = camera.create_publisher(Image, record.name, 100)
