@@ -128,6 +128,35 @@ def test_no_pair_waits_for_more_than_the_one_before_it(node, pairs):
     assert all(later - earlier > 29 for earlier, later in itertools.pairwise(written))
 
 
+def images_of(node):
+    """What the node says of the images of both sides: taken, skipped, lost, overwritten."""
+    told = [value for key, value in node.values().items() if key.startswith(("left image", "right image"))]
+    words = ("messages", "skipped while tracking", "lost on the way", "overwritten")
+    return {word: sum(int(n) for text in told for n in re.findall(rf"(\d+) {word}", text)) for word in words}
+
+
+def test_while_overload_lasts_images_are_not_even_taken_and_all_are_counted(start_node, ros, pairs):
+    """Delivery is reliable, so that the last image is not lost: nobody could tell of that one."""
+    process = start_node("lasting", camera_at_base=True, watchdog=0.3, reliability="reliable")
+    with supervised(process, HD1200) as node:
+        node.calibrate(*info_messages(HD1200, 0))
+        send(node, pairs, 2 * RATE)  # the numbers of the images are known from the first one on
+        before, seen, sent, skipped = settled(node), images_of(node), 0, 0
+        while not skipped and sent < 20 * PAIRS:
+            last, _ = send(node, pairs, 2 * RATE)
+            sent += PAIRS
+            after, now = settled(node), images_of(node)
+            skipped = now["skipped while tracking"] - seen["skipped while tracking"]
+        node.peer.until(lambda: stamp_of(node.status[-1]) == last, "the status of the last pair")
+        gained = {name: after[name] - before[name] for name in after}
+        images = {word: now[word] - seen[word] for word in now}
+        assert skipped, f"{gained} of {sent} pairs, and every image was taken: {images}"
+        assert sum(images.values()) == 2 * sent
+        assert gained["received"] == gained["processed"] + gained["refused"] + gained["dropped"]
+        assert 0 <= sent - gained["received"] <= images["lost on the way"] + images["overwritten"]
+        assert "pairs dropped" in " ".join(s.message for array in node.driver.diagnostics for s in array.status)
+
+
 def test_the_bound_on_waiting_can_fail():
     """Pairs that queue instead of replacing each other wait longer and longer."""
     queued = [SimpleNamespace(core_time=0.05, overhead=0.005, latency=0.055 * (1 + i)) for i in range(10)]
