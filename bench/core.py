@@ -41,7 +41,7 @@ from macvo_ros.matching.classic import ClassicMatcher
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction, look_up
 from macvo_ros.motion.covariance import depth_from_disparity, point_covariance
 from macvo_ros.motion.keypoint_matches import MatchedFrames
-from macvo_ros.motion.pose_solver import PointPairs
+from macvo_ros.motion.point_pairs import PointPairs
 from macvo_ros.motion.pypose_solver import solve_pose_pypose
 from macvo_ros.motion.two_frame import two_frame_motion
 from macvo_ros.odometry.stereo_odometry import StereoOdometry

@@ -36,8 +36,8 @@ from macvo_ros.evaluation.table import format_table
 from macvo_ros.geometry.camera import StereoCamera, rays
 from macvo_ros.geometry.se3 import exp_so3, transform
 from macvo_ros.matching.matcher import PointMatches
+from macvo_ros.motion.point_pairs import point_pairs
 from macvo_ros.motion.pose_solver import solve_pose
-from macvo_ros.motion.two_frame import point_pairs
 from macvo_ros.motion.window_points import WindowPoints, WindowState
 from macvo_ros.motion.window_prior import PosePrior
 from macvo_ros.motion.window_solver import solve_window

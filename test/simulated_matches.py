@@ -21,7 +21,7 @@ import numpy as np
 from macvo_ros.geometry.camera import StereoCamera, rays
 from macvo_ros.geometry.se3 import exp_so3, log_so3, transform
 from macvo_ros.motion.covariance import depth_from_disparity, point_covariance
-from macvo_ros.motion.pose_solver import PointPairs
+from macvo_ros.motion.point_pairs import PointPairs
 
 CAMERA = StereoCamera(fx=320.0, fy=320.0, cx=319.5, cy=319.5, baseline=0.25, width=640, height=640)
 

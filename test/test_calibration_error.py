@@ -20,7 +20,8 @@ from simulated_matches import CAMERA, motion_error, project, triangulate
 
 from macvo_ros.geometry.camera import rays
 from macvo_ros.geometry.se3 import exp_so3, transform
-from macvo_ros.motion.pose_solver import PointPairs, solve_pose
+from macvo_ros.motion.point_pairs import PointPairs
+from macvo_ros.motion.pose_solver import solve_pose
 from macvo_ros.settings.config import PoseConfig
 from macvo_ros.uncertainty.calibration_error import CalibrationField, RunningMean
 from macvo_ros.uncertainty.error_correlation import error_sources

@@ -24,8 +24,8 @@ from macvo_ros.geometry.se3 import difference, exp_so3, transform
 from macvo_ros.matching.matcher import PointMatches
 from macvo_ros.motion.calibration_evidence import calibration_evidence
 from macvo_ros.motion.common_points import at_common_points
-from macvo_ros.motion.pose_solver import PointPairs, PoseSolution, solve_linearised, solve_pose
-from macvo_ros.motion.two_frame import point_pairs
+from macvo_ros.motion.point_pairs import PointPairs, point_pairs
+from macvo_ros.motion.pose_solver import PoseSolution, solve_linearised, solve_pose
 from macvo_ros.settings.config import CalibrationConfig, PoseConfig
 from macvo_ros.uncertainty.calibration_filter import CalibrationFilter, Evidence
 from macvo_ros.uncertainty.calibration_model import (

@@ -21,7 +21,8 @@ from hypothesis import strategies as st
 from simulated_matches import motion_error, random_motion, simulate
 
 from macvo_ros.geometry.se3 import exp_so3, transform
-from macvo_ros.motion.pose_solver import PointPairs, solve_pose
+from macvo_ros.motion.point_pairs import PointPairs
+from macvo_ros.motion.pose_solver import solve_pose
 from macvo_ros.motion.pypose_solver import solve_pose_pypose
 from macvo_ros.settings.config import PoseConfig
 from macvo_ros.uncertainty.motion_prior import MotionPrior

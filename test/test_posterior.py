@@ -28,7 +28,8 @@ from macvo_ros.doubt.mixture import mixed
 from macvo_ros.doubt.posterior import doubt, doubtful
 from macvo_ros.doubt.sound_frames import LEVELS, tail_probability, usual
 from macvo_ros.geometry.se3 import exp_so3, transform
-from macvo_ros.motion.pose_solver import PointPairs, solve_pose
+from macvo_ros.motion.point_pairs import PointPairs
+from macvo_ros.motion.pose_solver import solve_pose
 from macvo_ros.settings.config import DoubtConfig, PoseConfig
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 

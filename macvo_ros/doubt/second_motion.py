@@ -29,8 +29,8 @@ from macvo_ros.doubt.consistency import Outliers
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.matching.matcher import Match, look_up
 from macvo_ros.motion.covariance import depth_is_linear
+from macvo_ros.motion.point_pairs import point_pairs
 from macvo_ros.motion.pose_solver import REJECT_CHI2_3, solve_pose
-from macvo_ros.motion.two_frame import point_pairs
 from macvo_ros.settings.config import Config
 
 Float64 = npt.NDArray[np.float64]

@@ -37,7 +37,7 @@ import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera, rays
 from macvo_ros.matching.matcher import PointMatches
-from macvo_ros.motion.pose_solver import PointPairs
+from macvo_ros.motion.point_pairs import PointPairs
 
 Float64 = npt.NDArray[np.float64]
 

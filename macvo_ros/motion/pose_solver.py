@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.geometry.se3 import difference, exp_so3, nearest_rotation, skew, transform
+from macvo_ros.motion.point_pairs import FLOOR, PointPairs, squared_length, whitened
 from macvo_ros.settings.config import PoseConfig
 from macvo_ros.uncertainty.motion_prior import MotionPrior
 
@@ -48,29 +49,6 @@ _NEAR, _SOLVED = 1e-3, 1e-6
 """Relative gain of a step after which minimising ends: before outliers are rejected, and after; chosen."""
 _STEPS = 2
 """Gauss-Newton steps from a solution that is near; chosen."""
-_FLOOR = 1e-12
-"""Relative floor of pivots and information, far below anything measurable; chosen."""
-
-
-@dataclass(frozen=True, eq=False)
-class PointPairs:
-    """The same points seen from two frames.
-
-    reference, current: (N, 3) metres, in the left optical frame of the reference and the current image.
-    reference_cov, current_cov: (N, 3, 3) metres^2, same axes.
-    """
-
-    reference: Float64
-    reference_cov: Float64
-    current: Float64
-    current_cov: Float64
-
-    def __len__(self) -> int:
-        return len(self.reference)
-
-    def subset(self, keep: npt.NDArray[np.bool_]) -> PointPairs:
-        """The points where (N,) `keep` is true."""
-        return PointPairs(self.reference[keep], self.reference_cov[keep], self.current[keep], self.current_cov[keep])
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +134,7 @@ def _agreeing(
     pairs: PointPairs, rotation: Float64, translation: Float64, usable: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
     """(N,) those of the usable points whose residuals may be noise."""
-    m2 = _whitened(pairs, rotation, translation)[2]
+    m2 = whitened(pairs, rotation, translation)[2]
     # The median tells the real scale of the residuals, whatever the outliers; never below what was promised.
     scale = max(1.0, float(np.median(m2[usable])) / _MEDIAN_CHI2_3) if usable.any() else 1.0
     return np.asarray(usable & (m2 <= REJECT_CHI2_3 * scale))
@@ -173,11 +151,11 @@ def _linearised(
     iterations: int,
 ) -> PoseSolution:
     """All that is known of a motion that was found."""
-    whitener, residual, m2 = _whitened(pairs, rotation, translation)
+    whitener, residual, m2 = whitened(pairs, rotation, translation)
     weight = _huber_weight(m2, config.kernel) * inlier
     jacobian = whitener @ _jacobian(at @ rotation.T)
     weighted = weight[:, None, None] * jacobian
-    information = jacobian.reshape(-1, 6).T @ weighted.reshape(-1, 6) + _FLOOR * np.eye(6)
+    information = jacobian.reshape(-1, 6).T @ weighted.reshape(-1, 6) + FLOOR * np.eye(6)
     if prior is not None:
         information = information + prior.information
     # dx = -H^-1 J^T W n for noise n in the residual; the error true - estimate is its opposite.
@@ -211,7 +189,7 @@ def _minimise(
     iterations = 0
     offset = None if prior is None else difference(prior.motion, transform(rotation, translation))
     while iterations < config.max_iterations:
-        whitener, residual, m2 = _whitened(pairs, rotation, translation)
+        whitener, residual, m2 = whitened(pairs, rotation, translation)
         cost = _huber_cost(m2, config.kernel, active)
         jacobian = whitener @ _jacobian(pairs.current @ rotation.T)
         weighted = ((active * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
@@ -228,7 +206,7 @@ def _minimise(
             step = -np.linalg.solve(hessian + damping * diagonal, gradient)
             new_rotation, new_translation = exp_so3(step[3:]) @ rotation, translation + step[:3]
             new_residual = pairs.reference - pairs.current @ new_rotation.T - new_translation
-            new_cost = _huber_cost(_squared(whitener, new_residual), config.kernel, active)
+            new_cost = _huber_cost(squared_length(whitener, new_residual), config.kernel, active)
             new_offset = None
             if prior is not None:
                 new_offset = difference(prior.motion, transform(new_rotation, new_translation))
@@ -257,10 +235,10 @@ def _step(
     inlier: npt.NDArray[np.bool_],
 ) -> tuple[Float64, Float64]:
     """One Gauss-Newton step with residuals linearised at other points than those measured."""
-    whitener, residual, m2 = _whitened(pairs, rotation, translation)
+    whitener, residual, m2 = whitened(pairs, rotation, translation)
     jacobian = whitener @ _jacobian(at @ rotation.T)
     weighted = ((inlier * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
-    hessian = jacobian.reshape(-1, 6).T @ weighted + _FLOOR * np.eye(6)
+    hessian = jacobian.reshape(-1, 6).T @ weighted + FLOOR * np.eye(6)
     gradient = residual.reshape(-1) @ weighted
     if prior is not None:
         offset = difference(prior.motion, transform(rotation, translation))
@@ -268,19 +246,6 @@ def _step(
         gradient = gradient + prior.information @ offset
     step = -np.linalg.solve(hessian, gradient)
     return exp_so3(step[3:]) @ rotation, translation + step[:3]
-
-
-def _whitened(pairs: PointPairs, rotation: Float64, translation: Float64) -> tuple[Float64, Float64, Float64]:
-    """`PoseSolution.whitener` and `.residual` at a motion, and the residuals' squared lengths (N,)."""
-    whitener = _whitener(pairs, rotation)
-    residual = (whitener @ (pairs.reference - pairs.current @ rotation.T - translation)[:, :, None])[:, :, 0]
-    return whitener, residual, np.asarray(np.einsum("ni,ni->n", residual, residual))
-
-
-def _squared(whitener: Float64, residual: Float64) -> Float64:
-    """Squared Mahalanobis length of (N, 3) residuals."""
-    white = (whitener @ residual[:, :, None])[:, :, 0]
-    return np.asarray(np.einsum("ni,ni->n", white, white))
 
 
 def _jacobian(points: Float64) -> Float64:
@@ -302,23 +267,3 @@ def _huber_cost(m2: Float64, kernel: float, active: Float64) -> float:
         return float(active @ m2)
     m = np.sqrt(m2)
     return float(active @ np.where(m <= kernel, m2, kernel * (2.0 * m - kernel)))
-
-
-def _whitener(pairs: PointPairs, rotation: Float64) -> Float64:
-    """(N, 3, 3) inverse Cholesky factors of P + R Q R^T, in closed form: residuals times these have unit covariance.
-
-    Depth is often a thousand times less certain than direction; through the factor the weighted cost stays positive
-    where the inverse of the matrix itself would lose that to rounding.
-    """
-    m = pairs.reference_cov + rotation @ pairs.current_cov @ rotation.T
-    a = np.sqrt(m[:, 0, 0])
-    b, d = m[:, 1, 0] / a, m[:, 2, 0] / a
-    c = np.sqrt(np.maximum(m[:, 1, 1] - b * b, _FLOOR * m[:, 1, 1]))
-    e = (m[:, 2, 1] - d * b) / c
-    f = np.sqrt(np.maximum(m[:, 2, 2] - d * d - e * e, _FLOOR * m[:, 2, 2]))
-    out = np.zeros_like(m)
-    out[:, 0, 0], out[:, 1, 1], out[:, 2, 2] = 1 / a, 1 / c, 1 / f
-    out[:, 1, 0] = -b / (a * c)
-    out[:, 2, 1] = -e / (c * f)
-    out[:, 2, 0] = (b * e - c * d) / (a * c * f)
-    return np.asarray(out)

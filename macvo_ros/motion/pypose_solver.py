@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pypose as pp
 import torch
 
-from macvo_ros.motion.pose_solver import PointPairs
+from macvo_ros.motion.point_pairs import PointPairs
 
 Float64 = npt.NDArray[np.float64]
 

@@ -21,21 +21,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.geometry.camera import StereoCamera, pixels, rays
+from macvo_ros.geometry.camera import StereoCamera, pixels
 from macvo_ros.geometry.se3 import difference
 from macvo_ros.matching.matcher import Matcher, PointMatches
 from macvo_ros.motion.calibration_evidence import calibration_evidence
 from macvo_ros.motion.common_points import CommonPoints, at_common_points
 from macvo_ros.motion.covariance import (
     ablated,
-    depth_from_disparity,
     depth_is_linear,
     patch_disparity_variance,
-    point_covariance,
 )
 from macvo_ros.motion.keypoint_matches import Laps, MatchedFrames, TooFewPoints, match_keypoints
 from macvo_ros.motion.landmarks import Landmarks
-from macvo_ros.motion.pose_solver import PointPairs, PoseSolution, solve_linearised, solve_pose
+from macvo_ros.motion.point_pairs import PointPairs, point_pairs
+from macvo_ros.motion.pose_solver import PoseSolution, solve_linearised, solve_pose
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_filter import Evidence
 from macvo_ros.uncertainty.calibration_model import Keypoints
@@ -84,22 +83,6 @@ class TwoFrameResult:
     def median_flow(self) -> float:
         """Of the keypoints that agree, pixels."""
         return float(np.median(np.linalg.norm(self.flow[self.solution.inlier], axis=1)))
-
-
-def point_pairs(camera: StereoCamera, points: PointMatches) -> PointPairs:
-    """Matched keypoints as points in both frames, metres, with their covariances (paper III-C).
-
-    A keypoint is a pixel of the reference by definition: only its depth is uncertain there.
-    """
-    matched = points.pixel + points.flow
-    depth, depth_var = depth_from_disparity(camera, points.disparity, points.disparity_var)
-    matched_depth, matched_var = depth_from_disparity(camera, points.matched_disparity, points.matched_disparity_var)
-    return PointPairs(
-        rays(camera, points.pixel) * depth[:, None],
-        point_covariance(camera, points.pixel, np.zeros_like(points.flow_var), depth, depth_var),
-        rays(camera, matched) * matched_depth[:, None],
-        point_covariance(camera, matched, points.flow_var, matched_depth, matched_var),
-    )
 
 
 def two_frame_motion(
