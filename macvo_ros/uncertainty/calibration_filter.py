@@ -50,7 +50,7 @@ _BLOCKS_BEFORE = 4.0
 """Blocks that this is worth against measured ones."""
 FEW = 50.0
 """Frames that are worth nothing yet: points are seen in many of them, and are mismatched in all alike."""
-_BEGIN = 10.0
+_BEGIN = 5.0
 """Seconds of evidence over which corrections set in: a few frames that all see the same points say little for sure."""
 _OUTLYING = 4.0
 """Times the usual scatter, which a block counts for at most."""
