@@ -242,6 +242,26 @@ def test_nothing_is_learned_where_it_is_switched_off() -> None:
     assert off.covariance is None
 
 
+def test_motions_before_something_was_learned_keep_its_error() -> None:
+    learning = OnlineCalibration(CAMERA, CalibrationConfig())
+    truth = np.zeros(SIZE)
+    truth[ROLL] = 3 * learning.prior[ROLL]
+    for frame in range(120):
+        motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
+        measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
+        assert learning.assumed.error is not None
+        learning.learn(evidence_of(measured, learning.assumed.error), 0.1, 20.0)
+    known = learning.estimate.error
+    assert known[ROLL] > 0.7 * truth[ROLL]
+    sensitivity = np.zeros(SIZE)
+    sensitivity[ROLL] = 1.0
+    before, after = (np.concatenate((sensitivity, [0.0, sensitivity @ used])) for used in (np.zeros(SIZE), known))
+    covariance = learning.covariance
+    assert covariance is not None
+    assert (before + after) @ covariance @ (before + after) > known[ROLL] ** 2
+    assert after @ covariance @ after == pytest.approx(learning.estimate.covariance[ROLL, ROLL])
+
+
 def test_scatter_beyond_what_is_promised_makes_evidence_worth_less() -> None:
     rng = np.random.default_rng(5)
     calm, wild = (CalibrationFilter(np.ones(3), ()) for _ in range(2))

@@ -57,7 +57,8 @@ class TwoFrameResult:
 
     relative: motion of the current left camera in the reference one; its covariance is that of the matches alone.
     calibration: (6, 3 K) its sensitivity to the knots of the calibration's error (`calibration_error.py`); where that
-    is learned, followed by those to what is learned (`calibration_model.py`) and to the share the baseline is off by.
+    is learned, followed by those to what is learned (`calibration_model.py`), to the share the baseline is off by, and
+    by what was corrected (`OnlineCalibration.covariance`).
     evidence: what the residuals say of the calibration; None where nothing is learned.
     flow: (N, 2) pixels, of the keypoints. points: their refined matches, as measured
     in the images: without what was learned of the calibration.
@@ -131,7 +132,7 @@ def two_frame_motion(
         told, learned = calibration_evidence(assumed.model, common.reference, common.current, solution, assumed.error)
         evidence = told if metric else None
         scale = np.concatenate((solution.motion[:3, 3], np.zeros(3)))[:, None]
-        calibration = np.hstack((calibration, learned, scale))
+        calibration = np.hstack((calibration, learned, scale, (learned @ assumed.error)[:, None]))
     laps.end("pose")
     return TwoFrameResult(
         relative=RelativeMotion(solution.motion, covariance),

@@ -109,14 +109,20 @@ class OnlineCalibration:
 
     @property
     def covariance(self) -> Float64 | None:
-        """(C + 1, C + 1) of what remains unknown, the baseline's share last; None where nothing is learned."""
+        """(C + 2, C + 2) of what remains unknown, the baseline's share before the last; None where nothing is learned.
+
+        The last is for what motions along a path were corrected by: its column is X c of each motion, X its sensitivity
+        and c what was known then. Now c' is: with X and y the sums along the path, these motions lack X c' - y.
+        """
         if not self.online:
             return None
-        learned = self._filter.estimate.covariance
-        out = np.zeros((len(learned) + 1, len(learned) + 1))
-        out[:-1, :-1] = learned
-        out[-1, -1] = self._baseline**2
-        return out
+        known = self._filter.estimate
+        size = len(known.error)
+        out = np.zeros((size + 2, size + 2))
+        out[:size, :size] = known.covariance
+        out[size, size] = self._baseline**2
+        since = np.concatenate((known.error, [0.0, -1.0]))
+        return np.asarray(out + np.outer(since, since))
 
     def learn(self, evidence: Evidence, seconds: float, flow: float) -> bool:
         """Take in a sound frame, `seconds` after its reference; true where it proves that a camera was knocked.
