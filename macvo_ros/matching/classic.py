@@ -97,7 +97,7 @@ class ClassicMatcher:
         backward = self._search.flow(left, earlier, back_seed)
         flow_var = match_evidence(earlier, left, flow, backward).variance(FLOW_VARIANCE)
         found, found_var = (torch.from_numpy(np.ascontiguousarray(a.transpose(2, 0, 1))) for a in (flow, flow_var))
-        expected = None if prediction is None else prediction.motion
+        expected = prediction.motion if prediction is not None and self.uses_prediction else None
         return Match(stereo, FlowMatch(found, found_var, motion=expected))
 
     def refine(
