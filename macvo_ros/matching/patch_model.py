@@ -41,7 +41,7 @@ _NOISE = 2.0
 """Ordinary residual of a patch, grey levels, against which the certainty of the slopes is weighed."""
 _RIDGE = 1.0
 _LEAST_DEPTH = np.float32(0.5)
-"""Of the depth in a patch's middle: at depth edges the plane through a patch may pass the camera."""
+"""Of the depth in a patch's middle: at depth edges the plane through a patch may pass the camera; chosen."""
 _SLOPE = 0.05
 """By how much slopes that a patch is expected with may be off (1 sigma), pixels per pixel."""
 

@@ -132,8 +132,8 @@ def stage(ros):
     node.destroy_node()
 
 
-def test_without_overload_every_pair_is_handed_over_in_order(stage):
-    """Whether the worker wants one or not: the mailbox is behind it."""
+def all_are_handed_over(stage):
+    """Also while the worker wants none."""
     stage.connect()
     stage.worker.wants = False
     before = stage.counters.snapshot()
@@ -141,6 +141,11 @@ def test_without_overload_every_pair_is_handed_over_in_order(stage):
     stage.until(lambda: stage.worker.pairs[-1].stamp == sent[-1], "the last pair")
     assert [pair.stamp for pair in stage.worker.pairs[-5:]] == sent
     assert stage.gained(before) == {"received": 5, "dropped": 0, "unpaired": 0}
+
+
+def test_without_overload_every_pair_is_handed_over_in_order(stage):
+    """Whether the worker wants one or not: the mailbox is behind it."""
+    all_are_handed_over(stage)
     assert not stage.inputs.gated
 
 
@@ -198,10 +203,4 @@ def test_when_overload_ends_all_pairs_are_taken_again(stage):
     stage.until(
         lambda: stage.counters.add(received=100, processed=100) or not stage.inputs.gated, "the gate to be taken away"
     )
-    stage.connect()
-    stage.worker.wants = False
-    before = stage.counters.snapshot()
-    sent = [stage.send() for _ in range(5)]
-    stage.until(lambda: stage.worker.pairs[-1].stamp == sent[-1], "the last pair")
-    assert [pair.stamp for pair in stage.worker.pairs[-5:]] == sent
-    assert stage.gained(before) == {"received": 5, "dropped": 0, "unpaired": 0}
+    all_are_handed_over(stage)

@@ -48,8 +48,8 @@ def refine_smooth(
 ) -> Refinement:
     """`refine_matches` on every third pixel of smoothed images, which tell as much as all of them.
 
-    On rendered scenes wide patches leave smaller errors than narrow ones, most of all in the dark, but not on ground
-    that rushes by (chosen in trials, no log).
+    On rendered scenes wide patches leave smaller errors than narrow ones, most of all in the dark (chosen in trials, no
+    log).
     """
     images = source.smooth(), target.smooth()
     radius = int(np.clip(_STRIDE * round(images[0].shape[1] / 107), *_RADII))
