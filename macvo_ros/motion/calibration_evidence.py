@@ -55,8 +55,7 @@ def calibration_evidence(
     weight = solution.weight * (solution.inlier.sum() / max(solution.weight.sum(), 1e-9))
     root = np.repeat(np.sqrt(weight), 3)
     seen *= root[:, None]
-    information = (
-        seen.T @ seen
-    )  # of a matrix with itself: BLAS then takes one thread, where two would wait for each other
+    # Of a matrix with itself: BLAS then takes one thread, where two would wait for each other.
+    information = seen.T @ seen
     score = (root * solution.residual.reshape(-1)) @ seen
     return Evidence(information, score + information @ used), sensitivity
