@@ -43,37 +43,25 @@ def exp_so3(w: Float64) -> Float64:
 
 def log_so3(rotation: Float64) -> Float64:
     """(3, 3) rotation to its rotation vector (3,), radians, of length at most pi. Goes through the quaternion."""
-    w, *xyz = quaternion(rotation)[[3, 0, 1, 2]]
-    vector = np.array(xyz)
-    length = float(np.linalg.norm(vector))
-    if length < 1e-12:
-        return 2.0 * vector
-    return vector * (2.0 * math.atan2(length, w) / length)
+    x, y, z, w = quaternion(rotation).tolist()
+    length = math.sqrt(x * x + y * y + z * z)
+    scale = 2.0 if length < 1e-12 else 2.0 * math.atan2(length, w) / length
+    return np.array([x * scale, y * scale, z * scale])
 
 
 def quaternion(rotation: Float64) -> Float64:
     """(3, 3) rotation to the unit quaternion (x, y, z, w) with w >= 0."""
-    m = rotation
-    # Four times the squares of the components: the largest one is divided by, so there is no cancellation.
-    four = np.array(
-        [
-            1 + m[0, 0] - m[1, 1] - m[2, 2],
-            1 - m[0, 0] + m[1, 1] - m[2, 2],
-            1 - m[0, 0] - m[1, 1] + m[2, 2],
-            1 + m[0, 0] + m[1, 1] + m[2, 2],
-        ]
+    (a, b, c), (d, e, f), (g, h, i) = rotation.tolist()
+    # Four times each component times the largest one: that is divided by, so there is no cancellation.
+    rows = (
+        (1 + a - e - i, b + d, c + g, h - f),
+        (b + d, 1 - a + e - i, f + h, c - g),
+        (c + g, f + h, 1 - a - e + i, d - b),
+        (h - f, c - g, d - b, 1 + a + e + i),
     )
-    i = int(np.argmax(four))
-    rows = np.array(
-        [
-            [four[0], m[0, 1] + m[1, 0], m[0, 2] + m[2, 0], m[2, 1] - m[1, 2]],
-            [m[0, 1] + m[1, 0], four[1], m[1, 2] + m[2, 1], m[0, 2] - m[2, 0]],
-            [m[0, 2] + m[2, 0], m[1, 2] + m[2, 1], four[2], m[1, 0] - m[0, 1]],
-            [m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1], four[3]],
-        ]
-    )
-    q = rows[i] / np.linalg.norm(rows[i])
-    return np.asarray(-q if q[3] < 0 else q)
+    row = max(range(4), key=lambda k: rows[k][k])
+    length = math.copysign(math.sqrt(sum(each * each for each in rows[row])), rows[row][3])
+    return np.array([each / length for each in rows[row]])
 
 
 def rotation_from_quaternion(q: Float64) -> Float64:

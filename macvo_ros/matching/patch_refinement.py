@@ -30,6 +30,7 @@ import numpy.typing as npt
 from macvo_ros.matching.patch_model import (
     CONVERGED,
     READ_NOISE,
+    PatchModel,
     likeness,
     linearise,
     nearer,
@@ -93,19 +94,31 @@ def refine_matches(
 ) -> Refinement:
     """Refine matches from `source` to `target` around the (h, w, axes) dense match at (N, 2) source pixels.
 
-    dense: of the images, or of smaller copies of them, in pixels of what was matched.
     axes: 2 for flow; 1 for stereo, where dense is the horizontal displacement (minus the disparity).
     radius: of the patch, pixels, a multiple of stride; stride: between its samples (smooth the images above 1).
-    foreshortening: (N, 2) 1/pixel, see `foreshortening.py`; None: none.
-    The patch is that of the nearest whole pixel whose patch lies in the image; the plane leads from there to the
-    keypoint.
+    The patch is that of the nearest whole pixel whose patch lies in the image. See `refine_patches`.
     """
-    model = linearise(source, pixel, radius, stride, axes)
+    return refine_patches(linearise(source, pixel, radius, stride, axes), target, dense, pixel, foreshortening)
+
+
+def refine_patches(
+    model: PatchModel,
+    target: Grey | Float32,
+    dense: Float32,
+    pixel: Float64,
+    foreshortening: Float64 | None = None,
+) -> Refinement:
+    """Refine the matches of patches, linearised in an image of the target's size, from a dense match at (N, 2) pixels.
+
+    dense: (h, w, axes) of the images, or of smaller copies of them, in pixels of what was matched.
+    foreshortening: (N, 2) 1/pixel, see `foreshortening.py`; None: none.
+    The plane through the dense match leads from the patch's whole pixel to the keypoint.
+    """
     whole, offsets, window, lever = model.whole, model.offsets, model.window, model.lever
-    template, project, radius = model.template, model.project, model.radius
+    template, project, radius, axes = model.template, model.project, model.radius, dense.shape[2]
     moving, count = 3 * axes, len(pixel)  # shift and two slopes of each axis, then gain and offset
 
-    reduction = np.array(source.shape[::-1]) / np.array(dense.shape[1::-1])
+    reduction = np.array(target.shape[::-1]) / np.array(dense.shape[1::-1])
     largest = np.float32(_MAX_SHIFT * reduction.max())
     start, slope, bend = fitted_plane(dense, whole, reduction)
     grown: Float32 | float = 1.0 if foreshortening is None else nearer(foreshortening, offsets)

@@ -32,8 +32,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.geometry.se3 import difference, exp_so3, nearest_rotation, skew, transform
-from macvo_ros.motion.point_pairs import FLOOR, PointPairs, squared_length, whitened
+from macvo_ros.geometry.se3 import difference, exp_so3, nearest_rotation, transform
+from macvo_ros.motion.point_pairs import FLOOR, PointPairs, rotated, squared_length, whitened
 from macvo_ros.settings.config import PoseConfig
 from macvo_ros.uncertainty.motion_prior import MotionPrior
 
@@ -84,7 +84,7 @@ class PoseSolution:
     def covariance(self, pairs: PointPairs) -> Float64:
         """(6, 6) covariance of the motion if the points' errors are independent of each other."""
         rotation = self.motion[:3, :3]
-        sigma = pairs.reference_cov + rotation @ pairs.current_cov @ rotation.T
+        sigma = pairs.reference_cov + rotated(pairs.current_cov, rotation)
         return np.asarray((self.gain @ sigma @ self.gain.transpose(0, 2, 1)).sum(axis=0))
 
 
@@ -103,17 +103,31 @@ def solve_pose(
     only linearises there.
     """
     usable = np.ones(len(pairs), bool) if usable is None else usable
-    rotation, translation = initial[:3, :3].copy(), initial[:3, 3].copy()
-    iterations = 0
-    if iterate:
-        active = usable.astype(float)
-        rotation, translation, iterations = _minimise(pairs, rotation, translation, config, prior, active, _NEAR)
+    if not iterate:
+        rotation, translation = initial[:3, :3], initial[:3, 3]
+        inlier = _agreeing(pairs, rotation, translation, usable)
+        return _linearised(pairs, pairs.current, rotation, translation, config, prior, inlier, 0)
+    motion, inlier, iterations = search_pose(pairs, initial, config, prior, usable)
+    return _linearised(pairs, pairs.current, motion[:3, :3], motion[:3, 3], config, prior, inlier, iterations)
+
+
+def search_pose(
+    pairs: PointPairs,
+    initial: Float64,
+    config: PoseConfig,
+    prior: MotionPrior | None,
+    usable: npt.NDArray[np.bool_],
+) -> tuple[Float64, npt.NDArray[np.bool_], int]:
+    """What `solve_pose` does to find the (4, 4) motion, the (N,) points that agree with it, and the steps it took."""
+    rotation, translation = initial[:3, :3], initial[:3, 3]
+    active = usable.astype(float)
+    rotation, translation, iterations = _minimise(pairs, rotation, translation, config, prior, active, _NEAR)
     inlier = _agreeing(pairs, rotation, translation, usable)
-    if iterate and inlier.sum() >= 3:
+    if inlier.sum() >= 3:
         active = inlier.astype(float)
         rotation, translation, second = _minimise(pairs, rotation, translation, config, prior, active, _SOLVED)
         iterations += second
-    return _linearised(pairs, pairs.current, rotation, translation, config, prior, inlier, iterations)
+    return transform(rotation, translation), inlier, iterations
 
 
 def solve_linearised(
@@ -153,7 +167,7 @@ def _linearised(
     """All that is known of a motion that was found."""
     whitener, residual, m2 = whitened(pairs, rotation, translation)
     weight = _huber_weight(m2, config.kernel) * inlier
-    jacobian = whitener @ _jacobian(at @ rotation.T)
+    jacobian = _jacobian(whitener, at @ rotation.T)
     weighted = weight[:, None, None] * jacobian
     information = jacobian.reshape(-1, 6).T @ weighted.reshape(-1, 6) + FLOOR * np.eye(6)
     if prior is not None:
@@ -191,7 +205,7 @@ def _minimise(
     while iterations < config.max_iterations:
         whitener, residual, m2 = whitened(pairs, rotation, translation)
         cost = _huber_cost(m2, config.kernel, active)
-        jacobian = whitener @ _jacobian(pairs.current @ rotation.T)
+        jacobian = _jacobian(whitener, pairs.current @ rotation.T)
         weighted = ((active * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
         hessian = jacobian.reshape(-1, 6).T @ weighted
         gradient = residual.reshape(-1) @ weighted
@@ -236,7 +250,7 @@ def _step(
 ) -> tuple[Float64, Float64]:
     """One Gauss-Newton step with residuals linearised at other points than those measured."""
     whitener, residual, m2 = whitened(pairs, rotation, translation)
-    jacobian = whitener @ _jacobian(at @ rotation.T)
+    jacobian = _jacobian(whitener, at @ rotation.T)
     weighted = ((inlier * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
     hessian = jacobian.reshape(-1, 6).T @ weighted + FLOOR * np.eye(6)
     gradient = residual.reshape(-1) @ weighted
@@ -248,11 +262,15 @@ def _step(
     return exp_so3(step[3:]) @ rotation, translation + step[:3]
 
 
-def _jacobian(points: Float64) -> Float64:
-    """d(p - Exp(dtheta) R q - t - dt) / d[dt, dtheta] = [-I, [R q]x], (N, 3, 6)."""
+def _jacobian(whitener: Float64, points: Float64) -> Float64:
+    """W d(p - Exp(dtheta) R q - t - dt) / d[dt, dtheta] = W [-I, [R q]x], (N, 3, 6); points: (N, 3) R q."""
     jacobian = np.empty((len(points), 3, 6))
-    jacobian[:, :, :3] = -np.eye(3)
-    jacobian[:, :, 3:] = skew(points)
+    np.negative(whitener, out=jacobian[:, :, :3])
+    w0, w1, w2 = whitener[:, :, 0], whitener[:, :, 1], whitener[:, :, 2]
+    x, y, z = points.T[:, :, None]
+    jacobian[:, :, 3] = w1 * z - w2 * y
+    jacobian[:, :, 4] = w2 * x - w0 * z
+    jacobian[:, :, 5] = w0 * y - w1 * x
     return jacobian
 
 

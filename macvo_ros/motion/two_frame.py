@@ -34,7 +34,7 @@ from macvo_ros.motion.covariance import (
 from macvo_ros.motion.keypoint_matches import Laps, MatchedFrames, TooFewPoints, match_keypoints
 from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.motion.point_pairs import PointPairs, point_pairs
-from macvo_ros.motion.pose_solver import PoseSolution, solve_linearised, solve_pose
+from macvo_ros.motion.pose_solver import PoseSolution, search_pose, solve_linearised, solve_pose
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_filter import Evidence
 from macvo_ros.uncertainty.calibration_model import Keypoints
@@ -225,18 +225,18 @@ def _solve(
         )
     reference_cov, current_cov = ablated(real.reference_cov, real.current_cov, model)
     pairs = PointPairs(real.reference, reference_cov, real.current, current_cov)
-    paper = config.solver == "pypose" or model != "full"
+    common = CommonPoints(real, real.reference, real.current)
     if config.solver == "pypose":
         from macvo_ros.motion.pypose_solver import solve_pose_pypose
 
         motion = solve_pose_pypose(pairs.subset(usable), seed, kernel=config.pose.kernel)
         # Linearised at PyPose's solution, for the covariance and the outliers.
         solution = solve_pose(pairs, motion, config.pose, prior, usable, iterate=False)
-    else:
+    elif model != "full":
         solution = solve_pose(pairs, seed, config.pose, prior, usable)
-    common = CommonPoints(real, real.reference, real.current)
-    if not paper:
-        near = solution.motion if int(solution.inlier.sum()) >= config.pose.min_points else seed
+    else:
+        found, agree, _ = search_pose(pairs, seed, config.pose, prior, usable)
+        near = found if int(agree.sum()) >= config.pose.min_points else seed
         for _ in range(config.pose.max_iterations):
             common = at_common_points(camera, points, near)
             solution = solve_linearised(common.pairs, common.current, near, config.pose, prior)

@@ -49,9 +49,10 @@ from macvo_ros.matching.lite.refinement import (
     REFINED_STEREO_VARIANCE,
     refine_smooth,
     refined_variance,
+    smooth_patches,
 )
 from macvo_ros.matching.matcher import FlowMatch, Match, PointMatches, Prediction, StereoMatch, look_up
-from macvo_ros.matching.patch_refinement import Refinement
+from macvo_ros.matching.patch_refinement import Refinement, refine_patches
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.matching.stereo_search import RowMatch, disparity_range, search_rows
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
@@ -161,16 +162,17 @@ class LiteMatcher:
         assert isinstance(temporal, LiteFlow)
         at = reference.to_full(pixel)
         with _side_by_side():
-            earlier = self._thread.submit(refine_smooth, before.left, before.right, stereo.to_right, at, axes=1)
             perspective = expected_foreshortening(reference, temporal.motion, stereo.to_right, at)
             to_current = temporal.flow.numpy().transpose(1, 2, 0)
             flow = refine_smooth(before.left, now.left, to_current, at, axes=2, foreshortening=perspective)
+            matched = at + flow.displacement
+            # All that needs no stereo match of the current frame, on which the other thread still works.
+            first = refine_smooth(before.left, before.right, stereo.to_right, at, axes=1)
+            patches = smooth_patches(now.left, matched, axes=1)
             matched_stereo = match.known_stereo
             assert isinstance(matched_stereo, LiteStereo)
-            matched = at + flow.displacement
-            second = refine_smooth(now.left, now.right, matched_stereo.to_right, matched, axes=1)
+            second = refine_patches(patches, now.right.smooth(), matched_stereo.to_right, matched)
             points = look_up(pixel, reference_match, match).in_full_image(reference)
-            first = earlier.result()
         alike = np.minimum(np.minimum(flow.likeness, first.likeness), second.likeness) > _MIN_LIKENESS
         return PointMatches(
             pixel=at,

@@ -23,7 +23,8 @@ import torch
 from macvo_ros.geometry.interpolation import bilinear
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.lite.features import SCALE, ImageFeatures
-from macvo_ros.matching.patch_refinement import RefinedCoefficients, Refinement, refine_matches
+from macvo_ros.matching.patch_model import PatchModel, linearise
+from macvo_ros.matching.patch_refinement import RefinedCoefficients, Refinement, refine_patches
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -38,6 +39,17 @@ REFINED_STEREO_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.46, dense=0.71
 REFINED_FLOW_VARIANCE = RefinedCoefficients(floor=0.01, patch=0.64, dense=0.64)
 
 
+def smooth_patches(source: ImageFeatures, pixel: Float64, axes: int) -> PatchModel:
+    """Patches around (N, 2) pixels: every third pixel of the smoothed image, which tells as much as all of them.
+
+    On rendered scenes wide patches leave smaller errors than narrow ones, most of all in the dark (chosen in trials, no
+    log).
+    """
+    image = source.smooth()
+    radius = int(np.clip(_STRIDE * round(image.shape[1] / 107), *_RADII))
+    return linearise(image, pixel, radius, _STRIDE, axes)
+
+
 def refine_smooth(
     source: ImageFeatures,
     target: ImageFeatures,
@@ -46,14 +58,8 @@ def refine_smooth(
     axes: int,
     foreshortening: Float64 | None = None,
 ) -> Refinement:
-    """`refine_matches` on every third pixel of smoothed images, which tell as much as all of them.
-
-    On rendered scenes wide patches leave smaller errors than narrow ones, most of all in the dark (chosen in trials, no
-    log).
-    """
-    images = source.smooth(), target.smooth()
-    radius = int(np.clip(_STRIDE * round(images[0].shape[1] / 107), *_RADII))
-    return refine_matches(*images, dense, pixel, axes, radius=radius, stride=_STRIDE, foreshortening=foreshortening)
+    """`refine_patches` of `smooth_patches`."""
+    return refine_patches(smooth_patches(source, pixel, axes), target.smooth(), dense, pixel, foreshortening)
 
 
 def refined_variance(
