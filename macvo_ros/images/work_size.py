@@ -44,11 +44,22 @@ def reduced(frame: StereoFrame, pixels: int) -> StereoFrame:
     size = work_size(frame.camera.width, frame.camera.height, pixels)
     if frame.reduced_from is not None or size == (frame.camera.width, frame.camera.height):
         return frame
-    left, right = (np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA)) for image in frame.grey)
+    left, right = (_resized(image, size) for image in frame.grey)
     masked = None
     if frame.masked is not None:
         masked = cv2.resize(frame.masked.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0
     return StereoFrame(left, right, frame.stamp, frame.camera.resized(*size), frame, masked)
+
+
+def _resized(image: Image, size: tuple[int, int]) -> Image:
+    """A grey image at a smaller size: halved while that is possible, then interpolated, where every pixel counts.
+
+    Several times as fast as means over areas that are no whole number of pixels; edges stay edges.
+    """
+    while image.shape[1] >= 2 * size[0] and image.shape[0] >= 2 * size[1]:
+        half = image.shape[1] // 2, image.shape[0] // 2
+        image = np.asarray(cv2.resize(image, half, interpolation=cv2.INTER_AREA))
+    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_LINEAR))
 
 
 def shrunk(image: Image, factor: int) -> Image:
