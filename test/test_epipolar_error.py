@@ -117,3 +117,18 @@ def test_dense_matches_show_the_offset_and_not_the_noise(offset: float) -> None:
 
 def test_dense_matches_of_a_tiny_image_say_nothing() -> None:
     assert dense_epipolar_variance(np.ones((8, 8), np.float32), np.ones((8, 8), np.float32)) == 0.0
+
+
+@pytest.mark.parametrize("gain", [0.6, 1.5])
+def test_cameras_that_expose_differently_are_no_error_of_the_calibration(gain: float) -> None:
+    left, right = pair(0.0)
+    # Brightness that falls along the columns makes every displacement that brightness alone causes vertical.
+    light = np.linspace(0.3, 0.7, HEIGHT)[:, None]
+    left, right = (np.clip(40 + light * each, 0, 255).astype(np.uint8) for each in (left, right))
+    match = searched(left, right)
+    other = np.clip(gain * right.astype(np.float32) + 10, 0, 255).round().astype(np.uint8)
+    alike, found = check_rows(left, right, match), check_rows(left, other, match)
+    assert np.sqrt(found.epipolar_var) < 0.1
+    assert alike.corners is not None
+    assert found.corners is not None
+    assert len(found.corners) > 0.8 * len(alike.corners)

@@ -53,6 +53,8 @@ _ENOUGH = 6
 """Corners for the quartiles of a cell to mean something."""
 _STRIDE, _CERTAIN, _ENOUGH_PIXELS = 4, 0.1, 40
 """Dense matches: rows and columns between those looked at, sigma of certain ones (pixels), those that a cell needs."""
+_EVEN_GREY = 1.0
+"""Grey levels added to both ranges of brightness that are compared: in a grey wall there is none; chosen."""
 _EVEN = 0.05
 """Pixels: cells whose median is more certain than this count alike."""
 
@@ -132,11 +134,29 @@ def vertical_parts(
     start = pixel.astype(np.float32)
     expected = start.copy()
     expected[:, 0] -= match.disparity[pixel[:, 1], pixel[:, 0]]
+    right = _as_bright(left, right, match)
     found, there = _tracked(left, right, start, expected)
     back, again = _tracked(right, left, found, start)
     sure = there & again & (np.abs(found[:, 0] - expected[:, 0]) < _SAME_COLUMN)
     sure &= (np.abs(back - start) < _SAME_PLACE).all(axis=1)
     return pixel[sure], (found - expected)[sure, 1]
+
+
+def _as_bright(left: Image, right: Image, match: RowMatch) -> Image:
+    """The right image with the brightness and contrast of the left one, by the quartiles of what both show.
+
+    Lucas-Kanade takes a difference of brightness for a displacement, and two cameras often expose differently.
+    """
+    every = (slice(None, None, _STRIDE),) * 2
+    row, column = np.nonzero(match.confirmed[every])
+    if not len(row):
+        return right
+    row, column = row * _STRIDE, column * _STRIDE
+    there = np.clip(np.rint(column - match.disparity[row, column]).astype(np.int64), 0, right.shape[1] - 1)
+    wanted, given = (np.quantile(values, (0.25, 0.5, 0.75)) for values in (left[row, column], right[row, there]))
+    gain = (wanted[2] - wanted[0] + _EVEN_GREY) / (given[2] - given[0] + _EVEN_GREY)
+    levels = np.clip(gain * (np.arange(256) - given[1]) + wanted[1], 0, 255)
+    return np.asarray(cv2.LUT(right, np.rint(levels).astype(np.uint8)))
 
 
 def _tracked(source: Image, target: Image, start: Float32, guess: Float32) -> tuple[Float32, npt.NDArray[np.bool_]]:
