@@ -33,6 +33,7 @@ from macvo_ros.matching.patch_refinement import fitted_plane
 from macvo_ros.matching.patch_tracking import Patches, cut_patches, find_patches
 from macvo_ros.motion.sliding_window import Sightings
 from macvo_ros.motion.window_points import LEAST_DISPARITY, Bool, WindowPoints, WindowState
+from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -108,14 +109,18 @@ def follow(
     wanted: Bool,
     pose: Float64,
     images: SmoothPair,
+    lens: CalibrationShift,
 ) -> Sightings:
     """Look for the `wanted` of P points in the images of a camera thought to be at (4, 4) `pose` in odom.
 
-    The variance returned is that of a match by itself; what of it is shared is the caller's to take off.
+    lens: what is known of the calibration's error; patches are looked for where it puts them, and what is returned is
+    without it. The variance returned is that of a match by itself; what of it is shared is the caller's to take off.
     """
     count = len(points)
     seen, variance, found = np.zeros((3, count)), np.ones((3, count)), np.zeros(count, bool)
-    expected, warp, perspective, disparity, tilt = _expected(camera, views, points, state, pose)
+    place, warp, perspective, disparity, tilt = _expected(camera, views, points, state, pose)
+    in_image = lens.in_image(np.vstack((place.T, disparity)))
+    expected, disparity = in_image[:2].T, in_image[2]
     scale = np.abs(np.linalg.det(warp))
     size = np.array([camera.width, camera.height])
     inside = ((expected > _MARGIN) & (expected < size - 1 - _MARGIN)).all(axis=1)
@@ -139,6 +144,7 @@ def follow(
         variance[:, at] = np.maximum(patch, views.variance[:, at])
         found[at] = here.found & there.found & (np.minimum(here.likeness, there.likeness) > _MIN_LIKENESS)
         found[at] &= seen[2, at] - camera.disparity_offset > 0.5
+        seen[:, at] = lens.corrected(seen[:, at])
     return Sightings(seen, variance, found)
 
 

@@ -245,7 +245,8 @@ class _Problem:
             system = linearise(self.camera, self.points, state, self.config, self.active, self.seen, found, damping)
             information = system.information + self.prior.information
             gradient = system.gradient + self.prior.gradient_at(state.rotation, state.position)
-            step = -_solve(information + damping * np.diag(information.diagonal()), gradient)
+            damped = information + damping * np.diag(information.diagonal())
+            step = np.concatenate((np.zeros(6), -_solve(damped[6:, 6:], gradient[6:])))
             moved = _moved(self.camera, state, step, system.shift - (system.back @ step))
             then = residuals(self.camera, self.points, moved, self.seen)
             new_cost = self._cost(moved, then)

@@ -31,6 +31,7 @@ from macvo_ros.odometry.pose_window import PoseWindow, Step, WindowEstimate
 from macvo_ros.odometry.status import Status
 from macvo_ros.odometry.track_state import Track
 from macvo_ros.settings.config import Config
+from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
 from macvo_ros.uncertainty.trajectory import PoseWithCovariance, between, correlated_excess, symmetric_positive
 
@@ -55,6 +56,7 @@ def place_frame(
         cameras.learn_rows(attempt.match)
     cameras.rectification.learn_pattern(result.pattern)
     measured = append_motion(now, frame, result, errors)
+    lens = CalibrationShift(frame.full.camera, cameras.calibration.assumed.error)  # as the motion was measured with
     if not sound:
         now.end_window()
         return measured
@@ -64,7 +66,7 @@ def place_frame(
     if now.window is None or now.previous.status is Status.LOST:
         return measured
     clock = time.perf_counter()
-    found = now.window.step(_window_step(now, frame, measured))
+    found = now.window.step(_window_step(now, frame, measured, lens))
     attempt.timings["window"] = time.perf_counter() - clock
     return measured if found is None else _placed_by_window(now, measured, found)
 
@@ -90,7 +92,7 @@ def _placed_by_window(now: Track, measured: MeasuredPlace, found: WindowEstimate
     )
 
 
-def _window_step(now: Track, frame: StereoFrame, measured: MeasuredPlace) -> Step:
+def _window_step(now: Track, frame: StereoFrame, measured: MeasuredPlace, lens: CalibrationShift) -> Step:
     """The frame and the previous one as the window wants them: places of the camera."""
     previous, result = now.previous, measured.result
     at_reference = previous.frame is now.reference.frame
@@ -104,7 +106,8 @@ def _window_step(now: Track, frame: StereoFrame, measured: MeasuredPlace) -> Ste
         motion=result.relative if at_reference else between(previous.motion, result.relative),
         result=result,
         first_view=now.reference.match if at_reference else None,
-        calibration_var=now.cameras.rectification.calibration_variance,
+        lens=lens,
+        calibration_var=now.cameras.constants.variance,
         constant=measured.calibration_part,
     )
 

@@ -37,6 +37,7 @@ from macvo_ros.motion.two_frame import TwoFrameResult
 from macvo_ros.motion.window_solver import WindowSolution
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_error import LENGTH, RunningMean
+from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation, distances
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 from macvo_ros.uncertainty.trajectory import block_rotation, symmetric_positive
@@ -61,8 +62,8 @@ class Step:
     """A frame after another one. place, covariance: (4, 4), (6, 6), left camera in odom, as published of the previous.
 
     motion: of the camera between them, by two frames. first_view: dense match of the previous frame if `result` was
-    measured against it, else None. calibration_var: pixels^2 (`RectificationMonitor`); constant: (6, 6) what it adds
-    to the motion's covariance.
+    measured against it, else None. lens: what the motion was corrected by. calibration_var: pixels^2, what may remain
+    (`CalibrationConstants`); constant: (6, 6) what the calibration adds to the motion's covariance.
     """
 
     previous: StereoFrame
@@ -72,6 +73,7 @@ class Step:
     motion: RelativeMotion
     result: TwoFrameResult
     first_view: Match | None
+    lens: CalibrationShift
     calibration_var: float
     constant: Float64
 
@@ -175,16 +177,15 @@ class PoseWindow:
         crowding[followed] = kernel.sum(axis=1) * max(1.0, self._excess.mean)
         disparity = _SHARED * np.minimum(new.disparity_var, new.matched_disparity_var) + step.calibration_var
         shared = np.vstack((_SHARED * new.flow_var.T, disparity))
-        window.promote(
-            NewPoints(new.pixel.T, new.disparity, new.disparity_var + step.calibration_var, shared), crowding
-        )
+        first = step.lens.corrected(np.vstack((new.pixel.T, new.disparity)))
+        window.promote(NewPoints(first[:2], first[2], new.disparity_var + step.calibration_var, shared), crowding)
         if len(new.pixel):
             views = first_views(images.left, step.first_view, new)
             self._views = views if self._views is None else self._views.joined(views)
-        first = window.points.anchor
+        anchor = window.points.anchor
         gone = window.make_room(self._config.pose)
         if gone and self._views is not None:
-            self._views = self._views.subset(first >= gone)
+            self._views = self._views.subset(anchor >= gone)
         self._stamps = self._stamps[gone:]
 
     def _sightings(
@@ -195,8 +196,9 @@ class PoseWindow:
         if self._views is None:
             return Sightings(np.zeros((3, 0)), np.ones((3, 0)), np.zeros(0, bool))
         made = np.arange(len(points)) >= len(points) - len(new.pixel)
-        sightings = follow(camera, self._views, points, window.state, window.alive & ~made, start, images)
-        sightings.seen[:, made] = np.vstack(((new.pixel + new.flow).T, new.matched_disparity))
+        wanted = window.alive & ~made
+        sightings = follow(camera, self._views, points, window.state, wanted, start, images, step.lens)
+        sightings.seen[:, made] = step.lens.corrected(np.vstack(((new.pixel + new.flow).T, new.matched_disparity)))
         sightings.variance[:, made] = np.vstack((new.flow_var.T, new.matched_disparity_var))
         sightings.found[made] = True
         # What a point's errors have in common is an unknown of its own; what the lens does on the way is not.

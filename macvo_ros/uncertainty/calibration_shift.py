@@ -1,0 +1,86 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""One known error of the calibration (`calibration_model.py`) as a function of the pixel, for many pixels at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numpy.polynomial.legendre import legvander
+
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.uncertainty.calibration_model import (
+    CENTRE_U,
+    CENTRE_V,
+    FIELD_DEGREES,
+    FOCAL,
+    FOCAL_RIGHT,
+    K1,
+    LEFT_U,
+    LEFT_V,
+    PITCH,
+    RIGHT_U,
+    ROLL,
+    YAW,
+)
+
+Float64 = npt.NDArray[np.float64]
+
+_HIGHEST = max(max(pair) for pair in FIELD_DEGREES)
+
+
+class CalibrationShift:
+    """By how many pixels an error of the calibration moves what is seen; takes a tenth of the model's time."""
+
+    def __init__(self, camera: StereoCamera, error: Float64 | None) -> None:
+        """error: (SIZE,) of a `CalibrationModel`; None: none."""
+        self._camera = camera
+        self._error = error if error is not None and error.any() else None
+        if self._error is not None:
+            i, j = np.array(FIELD_DEGREES).T
+            self._fields = np.zeros((3, _HIGHEST + 1, _HIGHEST + 1))
+            for field, part in zip(self._fields, (LEFT_U, LEFT_V, RIGHT_U), strict=True):
+                field[i, j] = self._error[part]
+
+    def corrected(self, seen: Float64) -> Float64:
+        """(3, P) u, v and disparity as they would be without the error; seen: (3, P) as they are."""
+        return np.asarray(seen - self._at(seen)) if self._error is not None else seen
+
+    def in_image(self, place: Float64) -> Float64:
+        """(3, P) u, v and disparity in the images of what would be at (3, P) `place` without the error.
+
+        The inverse of `corrected` to first order: the error changes by little over its own length.
+        """
+        return np.asarray(place + self._at(place)) if self._error is not None else place
+
+    def _at(self, seen: Float64) -> Float64:
+        """(3, P) what the error adds to u, v and disparity there."""
+        camera, error = self._camera, self._error
+        assert error is not None
+        u, v = seen[0] - camera.cx, seen[1] - camera.cy
+        other = u - (seen[2] - camera.disparity_offset)  # along the row of the right image
+        x, y, x_right = u / camera.fx, v / camera.fy, other / camera.fx
+        down = legvander(2.0 * v / camera.height, _HIGHEST)
+        along = legvander(2.0 * u / camera.width, _HIGHEST)
+        along_right = legvander(2.0 * other / camera.width, _HIGHEST)
+        radial = error[FOCAL] + error[K1] * (x * x + y * y)
+        out = np.empty((3, len(u)))
+        out[0] = u * radial + error[CENTRE_U] + ((along @ self._fields[0]) * down).sum(axis=1)
+        out[1] = v * radial + error[CENTRE_V] + ((along @ self._fields[1]) * down).sum(axis=1)
+        turned = error[PITCH] * x_right * y - error[YAW] * (1 + x_right * x_right) + error[ROLL] * y
+        right = other * (error[FOCAL] + error[FOCAL_RIGHT] + error[K1] * (x_right * x_right + y * y))
+        right += camera.fx * turned + error[CENTRE_U] + ((along_right @ self._fields[2]) * down).sum(axis=1)
+        out[2] = out[0] - right
+        return out
