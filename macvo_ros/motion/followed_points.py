@@ -22,12 +22,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
-from macvo_ros.images.frame import Image, StereoFrame
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
 from macvo_ros.matching.patch_refinement import fitted_plane
 from macvo_ros.matching.patch_tracking import Patches, cut_patches, find_patches
@@ -88,7 +87,7 @@ class SmoothPair:
     @staticmethod
     def of(frame: StereoFrame) -> SmoothPair:
         """Of a frame as the camera took it."""
-        return SmoothPair(*(_smooth(grey) for grey in frame.full.grey))
+        return SmoothPair(frame.full.smooth_left, frame.full.smooth_right)
 
 
 def first_views(image: Float32, match: Match, points: PointMatches) -> PointPatches:
@@ -191,8 +190,3 @@ def _row_warp(tilt: Float64) -> Float64:
     warp = np.tile(np.eye(2), (len(tilt), 1, 1))
     warp[:, 0] -= tilt
     return warp
-
-
-def _smooth(image: Image) -> Float32:
-    kernel = cv2.getGaussianKernel(5, 0, cv2.CV_32F)
-    return np.asarray(cv2.sepFilter2D(image, cv2.CV_32F, kernel, kernel), dtype=np.float32)

@@ -85,6 +85,12 @@ class SlidingWindow:
         keep = self.keyframe.copy()
         keep[-1] = True
         if not keep.all():
+            for index in np.flatnonzero(~keep)[::-1]:
+                if index < len(self.prior):
+                    zero = np.zeros((6 * len(self), 6 * len(self)))
+                    self.prior = self.prior.with_frame(
+                        int(index), zero, zero[0], self.state.rotation, self.state.position
+                    )
             self._keep_frames(keep)
         return np.asarray(keep)
 
@@ -115,7 +121,7 @@ class SlidingWindow:
             gone += 1
         return gone
 
-    def add(self, pose: Float64, sightings: Sightings) -> None:
+    def add(self, pose: Float64, sightings: Sightings, covariance: Float64 | None = None) -> None:
         """The next frame, thought to be at (4, 4) `pose`, and what of all points was seen there."""
         state = self.state
         self.state = WindowState(
@@ -129,6 +135,8 @@ class SlidingWindow:
             seen=np.concatenate((self.points.seen, np.where(sightings.found, sightings.seen, 0.0)[None])),
             inverse_sigma=np.concatenate((self.points.inverse_sigma, inverse[None])),
         )
+        if covariance is not None:
+            self.prior = self.prior.with_motion(covariance, self.state.rotation, self.state.position)
         self.keyframe = np.append(self.keyframe, False)
         self.alive = self.alive & sightings.found
 

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.geometry.se3 import lever_arm
+
 Float64 = npt.NDArray[np.float64]
 
 
@@ -76,6 +78,26 @@ class PosePrior:
     def gradient_at(self, rotation: Float64, position: Float64) -> Float64:
         """(6 N,) half the cost's gradient there."""
         return np.asarray(self.gradient + self.information @ self.offset(rotation, position))
+
+    def with_motion(self, covariance: Float64, rotation: Float64, position: Float64) -> PosePrior:
+        """This prior and a motion that was measured between the last two of N poses, by which the last was placed.
+
+        covariance: (6, 6), axes of the former. The poses, (N, 3, 3) and (N, 3), are those when it was measured.
+        """
+        total, known = self.padded(len(rotation)), len(self)
+        back = np.zeros((6, 6))
+        back[:3, :3] = back[3:, 3:] = rotation[-2].T
+        both = back @ np.hstack((-lever_arm(position[-1] - position[-2]), np.eye(6)))
+        information = both.T @ np.linalg.solve(covariance, both)
+        gradient = total.gradient.copy()
+        gradient[-12:] -= information @ self.offset(rotation, position)[-12:]
+        total.information[-12:, -12:] += information
+        return PosePrior(
+            np.concatenate((self.rotation, rotation[known:])),
+            np.concatenate((self.position, position[known:])),
+            total.information,
+            gradient,
+        )
 
     def with_frame(
         self, index: int, information: Float64, gradient: Float64, rotation: Float64, position: Float64
