@@ -137,9 +137,10 @@ def find_patches(
         step = np.clip(solution[active, : 3 * axes], -0.7, 0.7)
         shift[active] -= step[:, :axes]
         bent[active] -= step[:, axes:].reshape(-1, axes, 2)
-        active = np.arange(len(patches))[active][np.abs(step[:, :axes]).max(axis=1) >= CONVERGED]
-        if not len(active):
+        moves = np.arange(len(patches))[active][np.abs(step[:, :axes]).max(axis=1) >= CONVERGED]
+        if not len(moves):
             break
+        active = moves
     # |e - B s|^2 with s = (N + ridge)^-1 B' e
     explained = ((solution[:, None] @ patches.normal)[:, 0] * solution).sum(axis=1)
     noise2 = np.maximum((error**2) @ window - explained, 0) + np.float32(READ_NOISE**2)

@@ -113,7 +113,7 @@ def follow(
     """Look for the `wanted` of P points in the images of a camera thought to be at (4, 4) `pose` in odom.
 
     lens: what is known of the calibration's error; patches are looked for where it puts them, and what is returned is
-    without it. The variance returned is that of a match by itself; what of it is shared is the caller's to take off.
+    as in the images. The variance is that of a match by itself; what of it is shared is the caller's to take off.
     """
     count = len(points)
     seen, variance, found = np.zeros((3, count)), np.ones((3, count)), np.zeros(count, bool)
@@ -143,7 +143,6 @@ def follow(
         variance[:, at] = np.maximum(patch, views.variance[:, at])
         found[at] = here.found & there.found & (np.minimum(here.likeness, there.likeness) > _MIN_LIKENESS)
         found[at] &= seen[2, at] - camera.disparity_offset > 0.5
-        seen[:, at] = lens.corrected(seen[:, at])
     return Sightings(seen, variance, found)
 
 

@@ -70,14 +70,11 @@ class PosePrior:
         out[:known, 3:] = axis * (np.arcsin(np.minimum(sine, 1.0)) / sine)
         return out.reshape(-1)
 
-    def cost(self, rotation: Float64, position: Float64) -> float:
-        """The prior's cost of poses."""
+    def at(self, rotation: Float64, position: Float64) -> tuple[float, Float64]:
+        """The prior's cost of poses, and (6 N,) half its gradient there."""
         x = self.offset(rotation, position)
-        return float(x @ self.information @ x + 2.0 * self.gradient @ x)
-
-    def gradient_at(self, rotation: Float64, position: Float64) -> Float64:
-        """(6 N,) half the cost's gradient there."""
-        return np.asarray(self.gradient + self.information @ self.offset(rotation, position))
+        pull = self.information @ x + self.gradient
+        return float(x @ (pull + self.gradient)), pull
 
     def with_motion(self, covariance: Float64, rotation: Float64, position: Float64) -> PosePrior:
         """This prior and a motion that was measured between the last two of N poses, by which the last was placed.
@@ -105,7 +102,7 @@ class PosePrior:
         """This prior and a (6 N, 6 N) quadratic cost about the poses given, with one frame marginalised."""
         total = self.padded(len(rotation))
         whole = total.information + information
-        pull = total.gradient_at(rotation, position) + gradient
+        pull = total.at(rotation, position)[1] + gradient
         goes = np.arange(6 * index, 6 * index + 6)
         stays = np.delete(np.arange(len(whole)), goes)
         # Scaled to a unit diagonal: metres and radians differ by decades.

@@ -241,33 +241,35 @@ class _Problem:
         """
         damping, iterations = 1e-6, 0
         found = residuals(self.camera, self.points, state, self.seen)
-        cost = self._cost(state, found)
+        cost, pull = self._cost(state, found)
         while True:
             iterations += 1
             system = linearise(self.camera, self.points, state, self.config, self.active, self.seen, found, damping)
             information = system.information + self.prior.information
-            gradient = system.gradient + self.prior.gradient_at(state.rotation, state.position)
+            gradient = system.gradient + pull
             damped = information + damping * np.diag(information.diagonal())
             step = np.concatenate((np.zeros(6), -_solve(damped[6:, 6:], gradient[6:])))
             moved = _moved(self.camera, state, step, system.shift - (system.back @ step))
             then = residuals(self.camera, self.points, moved, self.seen)
-            new_cost = self._cost(moved, then)
+            new_cost, new_pull = self._cost(moved, then)
             gain = cost - new_cost
             if gain >= 0:
-                state, found, cost = moved, then, new_cost
+                state, found, cost, pull = moved, then, new_cost, new_pull
                 damping = max(damping * 0.1, 1e-9)
             else:
                 damping *= 100.0
             if 0 <= gain <= enough or iterations >= self.config.max_iterations or damping > 1e8:
                 return state, information, iterations
 
-    def _cost(self, state: WindowState, found: Residuals) -> float:
+    def _cost(self, state: WindowState, found: Residuals) -> tuple[float, Float64]:
+        """The cost of a state, and (6 N,) half the gradient of the prior's part."""
         m2, kernel, share = found.squared, self.config.kernel, self.active / self.points.crowding
         if kernel > 0:
             m = np.sqrt(m2)
             m2 = np.where(m <= kernel, m2, kernel * (2.0 * m - kernel))
         points = m2 @ share[self.seen.point] + share @ _first_view(self.points, state, found)
-        return float(points) + self.prior.cost(state.rotation, state.position)
+        known, pull = self.prior.at(state.rotation, state.position)
+        return float(points) + known, pull
 
 
 def _solve(matrix: Float64, vector: Float64) -> Float64:

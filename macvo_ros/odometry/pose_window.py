@@ -51,6 +51,9 @@ _SHARED = 0.7
 eight."""
 _APART = 0.2
 """A new point is at least this far from one that is followed, in sides of keypoints' cells; chosen, not measured."""
+_COUNTED = 1e4
+"""Variance of a sighting that the two-frame motion was measured with, in its own: that motion counts, the sighting does
+not again."""
 _CHI2_6 = 22.46
 """99.9 % point of a chi-square variable with six degrees of freedom: farther from the two-frame motion is a fault."""
 _FOLLOWED = 0.5
@@ -198,16 +201,18 @@ class PoseWindow:
         made = np.arange(len(points)) >= len(points) - len(new.pixel)
         wanted = window.alive & ~made
         sightings = follow(camera, self._views, points, window.state, wanted, start, images, step.lens)
-        sightings.seen[:, made] = step.lens.corrected(np.vstack(((new.pixel + new.flow).T, new.matched_disparity)))
+        sightings.seen[:, made] = np.vstack(((new.pixel + new.flow).T, new.matched_disparity))
         sightings.variance[:, made] = np.vstack((new.flow_var.T, new.matched_disparity_var))
         sightings.found[made] = True
         # What a point's errors have in common is an unknown of its own; what the lens does on the way is not.
-        moved = np.linalg.norm(sightings.seen[:2] - points.pixel, axis=0)
+        seen = step.lens.corrected(sightings.seen)
+        moved = np.linalg.norm(seen[:2] - points.pixel, axis=0)
         variance = (1.0 - _SHARED) * sightings.variance
         lens = step.calibration_var * (1.0 - np.exp(-moved / (LENGTH * camera.width)))
         variance[:2] += lens
         variance[2] = np.maximum(variance[2], sightings.variance[2] + step.calibration_var - points.shared_var[2])
-        return Sightings(sightings.seen, variance, sightings.found)
+        variance[:, made] *= _COUNTED
+        return Sightings(seen, variance, sightings.found)
 
     def _expel(self, window: SlidingWindow, keep: Bool) -> None:
         if self._views is not None and not keep.all():
