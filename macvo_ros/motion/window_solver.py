@@ -47,9 +47,9 @@ from macvo_ros.settings.config import PoseConfig
 
 Float64 = npt.NDArray[np.float64]
 
-_SOLVED = 1.0
-"""Gain of a step after which minimising ends, squared sigmas. Convergence is quadratic: the next step would gain far
-less. Chosen. Before outliers are rejected, one step that gains is enough."""
+_NEAR, _SOLVED = 0.03, 1.0
+"""Gain of a step after which minimising ends: as a share of the cost before outliers are rejected, and in squared
+sigmas after. Convergence is quadratic: the next step would gain far less. Chosen."""
 _MEDIAN_CHI2_3 = 2.366
 """Median of a chi-square variable with three degrees of freedom."""
 
@@ -90,7 +90,7 @@ def solve_window(
     prior = prior.padded(len(start.rotation))
     seen = Observations.of(points)
     problem = _Problem(camera, points, seen, prior, config, np.ones(len(points)))
-    state, _, first = problem.minimise(start, enough=np.inf)
+    state, _, first = problem.minimise(start, share=_NEAR)
     squared = residuals(camera, points, state, seen).squared
     # As in the two-frame solver: the median tells the real scale of the residuals, never below what was promised.
     scale = max(1.0, float(np.median(squared)) / _MEDIAN_CHI2_3) if len(seen) else 1.0
@@ -232,10 +232,10 @@ class _Problem:
     config: PoseConfig
     active: Float64
 
-    def minimise(self, state: WindowState, enough: float = _SOLVED) -> tuple[WindowState, Float64, int]:
+    def minimise(self, state: WindowState, share: float = 0.0) -> tuple[WindowState, Float64, int]:
         """The minimum, the information of the poses before the last step, and the number of steps.
 
-        enough: squared sigmas; a step that gains no more is the last. The first frame stays where it is: all
+        share: of the cost, which is enough if a step gains less. The first frame stays where it is: all
         observations are of one frame against another, so that what would move all frames alike is rounding, and
         what was linearised at other poses.
         """
@@ -258,7 +258,7 @@ class _Problem:
                 damping = max(damping * 0.1, 1e-9)
             else:
                 damping *= 100.0
-            if 0 <= gain <= enough or iterations >= self.config.max_iterations or damping > 1e8:
+            if 0 <= gain <= max(_SOLVED, share * cost) or iterations >= self.config.max_iterations or damping > 1e8:
                 return state, information, iterations
 
     def _cost(self, state: WindowState, found: Residuals) -> tuple[float, Float64]:
