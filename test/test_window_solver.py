@@ -118,7 +118,7 @@ def test_what_moves_by_itself_is_expelled():
 
 @dataclass
 class Slid:
-    """What a window left: its state; of each frame its pose and that of the one before, as known then, with their 12x12.
+    """What a window left: its state; of each frame its pose and that before, as known then, with their 12x12.
 
     oldest: pose of the oldest frame of the window before and after each solve.
     """
