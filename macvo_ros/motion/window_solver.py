@@ -154,7 +154,7 @@ def linearise(
     inverse = np.linalg.inv(block)
     solved = inverse @ back
     shift = (inverse @ pull[:, :, None])[:, :, 0]
-    information, gradient = _pose_terms(points, state, seen, axes, pose, residual)
+    information, gradient = _pose_terms(state, seen, axes, pose, residual)
     flat = back.reshape(-1, 6 * frames).T
     information -= flat @ solved.reshape(-1, 6 * frames)
     return PoseSystem(
@@ -178,10 +178,9 @@ def _point_terms(
     normal = np.concatenate(
         (np.einsum("iam,ibm->mab", own, own).reshape(-1, 16), np.einsum("iam,im->ma", own, residual)), axis=1
     )
-    known, begins = np.unique(seen.point, return_index=True)
     summed = np.zeros((len(points), 20))
-    if len(known):
-        summed[known] = np.add.reduceat(normal, begins, axis=0)
+    if len(seen):
+        summed[seen.known] = np.add.reduceat(normal, seen.begins, axis=0)
     block, pull = summed[:, :16].reshape(-1, 4, 4), summed[:, 16:]
     shared = share / points.shared_var
     for at, row in ((0, 0), (1, 1), (3, 2)):
@@ -194,20 +193,14 @@ def _point_terms(
 
 
 def _pose_terms(
-    points: WindowPoints, state: WindowState, seen: Observations, axes: Float64, pose: Float64, residual: Float64
+    state: WindowState, seen: Observations, axes: Float64, pose: Float64, residual: Float64
 ) -> tuple[Float64, Float64]:
     """(6 N, 6 N) information and (6 N,) half gradient of the poses with the points held."""
     frames = len(state.rotation)
     information, gradient = np.zeros((frames, 6, frames, 6)), np.zeros((frames, 6))
-    pair = points.anchor[seen.point] * frames + seen.frame
-    order = np.argsort(pair, kind="stable")
-    pairs, begins = np.unique(pair[order], return_index=True)
-    bounds = [*begins.tolist(), len(order)]
-    rows = np.ascontiguousarray(pose[:, :, order].transpose(1, 2, 0))
-    errors = residual[:, order].T
-    for index, number in enumerate(pairs.tolist()):
-        a, k = divmod(number, frames)
-        part = slice(bounds[index], bounds[index + 1])
+    rows = np.ascontiguousarray(pose[:, :, seen.order].transpose(1, 2, 0))
+    errors = residual[:, seen.order].T
+    for a, k, part in seen.pairs:
         mine = axes[k] @ rows[:, part].reshape(6, -1)
         normal, push = mine @ mine.T, mine @ errors[part].reshape(-1)
         lever = lever_arm(state.position[k] - state.position[a])
