@@ -17,8 +17,8 @@
 
 The two-frame motion comes first and is what is doubted; where it is sound the window takes it for its start and finds
 the newest pose from all frames it holds. Where it is not, the window ends, and begins anew at the next sound frame. The
-pose that is published is that of the newest frame as known then; what later frames say about earlier ones is in
-`WindowEstimate.corrections` and in the poses that follow.
+pose that is published goes on from the one before (`published_step.py`); what later frames say about earlier ones is in
+`WindowEstimate.corrections`.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.geometry.se3 import difference, exp_so3, inverse, lever_arm, transform
+from macvo_ros.geometry.se3 import difference, inverse, transform
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
 from macvo_ros.motion.followed_points import PointPatches, SmoothPair, first_views, follow
 from macvo_ros.motion.sliding_window import NewPoints, Sightings, SlidingWindow
 from macvo_ros.motion.two_frame import TwoFrameResult
 from macvo_ros.motion.window_solver import WindowSolution
+from macvo_ros.odometry.published_step import increment_covariance, inverse_information, taken_in
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_error import LENGTH, RunningMean
 from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation, distances
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
-from macvo_ros.uncertainty.trajectory import block_rotation, symmetric_positive
+from macvo_ros.uncertainty.trajectory import symmetric_positive
 
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -59,9 +60,6 @@ _CHI2_6 = 22.46
 _FOLLOWED = 0.5
 """Points that are followed, of `keypoints.count`. With all of them, errors are the same (`python -m bench.window`), and
 it takes half again as long; chosen on KITTI 09, room 201 and corridor 201."""
-_TAKEN_IN = 0.1
-"""Part of what the published pose is off from the window's by that is taken in with a frame. Between 0.02 and 0.2
-errors are the same to 4 % (room 201, corridor 201, no log); chosen."""
 _MEMORY = 50
 """Frames over which it is averaged how much larger residuals are than promised; chosen, not measured."""
 
@@ -220,38 +218,16 @@ class PoseWindow:
             self._views = self._views.subset(keep)
 
     def _estimate(self, window: SlidingWindow, solution: WindowSolution, step: Step, began: bool) -> WindowEstimate:
-        scale = 1.0 / np.sqrt(solution.information.diagonal())
-        covariance = scale[:, None] * np.linalg.inv(solution.information * scale[:, None] * scale) * scale
-        joint = covariance[-12:, -12:]
+        known = inverse_information(solution.information)[-6:, -6:]
+        # Of motions: with the first frame held, or the small differences of large numbers would be rounding.
+        joint = np.zeros((12, 12))
+        held = inverse_information(solution.information[6:, 6:])[-12:, -12:]
+        joint[-len(held) :, -len(held) :] = held
         poses = [transform(r, t) for r, t in zip(window.state.rotation, window.state.position, strict=True)]
         motion = RelativeMotion(inverse(poses[-2]) @ poses[-1], increment_covariance(joint, poses[-2], poses[-1]))
         pose, relative, off = taken_in(step.place, motion, poses[-1])
         corrections = tuple(zip(self._stamps[:-1], poses[:-1], strict=True))
-        known = symmetric_positive(joint[6:, 6:] + np.outer(off, off))
-        return WindowEstimate(pose, known, relative, began, corrections)
-
-
-def increment_covariance(joint: Float64, before: Float64, after: Float64) -> Float64:
-    """(6, 6) covariance of the motion between two (4, 4) poses of the window, axes of the former.
-
-    joint: (12, 12) of both.
-    """
-    both = block_rotation(before).T @ np.hstack((-lever_arm(after[:3, 3] - before[:3, 3]), np.eye(6)))
-    return symmetric_positive(both @ joint @ both.T)
-
-
-def taken_in(place: Float64, motion: RelativeMotion, pose: Float64) -> tuple[Float64, RelativeMotion, Float64]:
-    """The pose to publish after `place` was: one motion on, and a part of the way to the window's own `pose`.
-
-    Also returns the motion between the two that are published, and (6,) what its pose is then still off from the
-    window's by. What later frames say of earlier ones so comes into the published path bit by bit, never as a jump.
-    """
-    next_pose = place @ motion.motion
-    part = _TAKEN_IN * difference(next_pose, pose)
-    published = transform(exp_so3(part[3:]) @ next_pose[:3, :3], next_pose[:3, 3] + part[:3])
-    added = block_rotation(place).T @ part
-    relative = RelativeMotion(inverse(place) @ published, motion.covariance + np.outer(added, added))
-    return published, relative, difference(published, pose)
+        return WindowEstimate(pose, symmetric_positive(known + np.outer(off, off)), relative, began, corrections)
 
 
 def _agree(relative: RelativeMotion, step: Step) -> bool:
