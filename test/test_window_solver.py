@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -31,6 +32,7 @@ from macvo_ros.motion.window_solver import linearise, solve_window
 from macvo_ros.odometry.published_step import increment_covariance, taken_in
 from macvo_ros.settings.config import PoseConfig
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
+from macvo_ros.uncertainty.trajectory import PoseWithCovariance, extend
 
 
 def mean_nees(seed: int, runs: int, shared: float, believed: float | None = None) -> float:
@@ -269,3 +271,23 @@ def test_a_correction_is_taken_in_bit_by_bit():
         place, relative, _ = taken_in(place, stays, corrected)
         assert np.linalg.norm(relative.motion[:3, 3]) < 0.011
     assert np.abs(motion_error(corrected, place)).max() < 1e-3
+
+
+def test_motions_over_a_frame_that_left_are_one():
+    """Of a frame that is no keyframe the motions to and from it stay, appended to each other."""
+    rng = np.random.default_rng(29)
+    rotation, position = simulate_path(rng, 3)
+    poses = [transform(r, t) for r, t in zip(rotation, position, strict=True)]
+    motions = Motions.drawn(rng, rotation, position)
+    window = SlidingWindow(CAMERA, 4, poses[0], 1e-12 * np.eye(6))
+    path = PoseWithCovariance(poses[0], 1e-12 * np.eye(6))
+    nothing = Sightings(np.zeros((3, 0)), np.ones((3, 0)), np.zeros(0, bool))
+    for before, pose in pairwise(poses):
+        window.drop_temporary()
+        window.add(pose, nothing, motions.covariance)
+        path = extend(path, RelativeMotion(inverse(before) @ pose, motions.covariance))
+    window.promote(NewPoints(np.zeros((2, 0)), np.zeros(0), np.zeros(0), np.zeros((3, 0))), np.zeros(0))
+    window.drop_temporary()
+    assert len(window) == 2  # the first, and the newest, which is a keyframe now
+    known = np.linalg.inv(window.prior.information)[6:, 6:]
+    np.testing.assert_allclose(known, path.covariance, rtol=1e-3, atol=1e-10)
