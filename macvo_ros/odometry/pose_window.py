@@ -58,7 +58,7 @@ not again."""
 _CHI2_6 = 22.46
 """99.9 % point of a chi-square variable with six degrees of freedom: farther from the two-frame motion is a fault."""
 _FOLLOWED = 0.5
-"""Points that are followed, of `keypoints.count`. With all of them errors are the same to 6 %, and a frame takes longer;
+"""Points that are followed, of `keypoints.count`. With all of them errors are the same to 6 %, and it takes longer;
 chosen on KITTI 09, room 201 and corridor 201 (no log)."""
 _MEMORY = 50
 """Frames over which it is averaged how much larger residuals are than promised; chosen, not measured."""
