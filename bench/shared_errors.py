@@ -52,7 +52,8 @@ def off_line(window: PoseWindow, poses: dict[int, np.ndarray]) -> list[tuple[tup
     if inside is None:
         return []
     camera, points, now = inside.camera, inside.points, poses[stamps[-1]]
-    seen = np.flatnonzero(points.inverse_sigma[-1, 0] > 0)
+    # Points that begin in the frame before have only the two-frame match, which is not compared with their patch.
+    seen = np.flatnonzero((points.inverse_sigma[-1, 0] > 0) & (points.anchor < len(inside) - 2))
     out = []
     for p in seen:
         first = poses[stamps[points.anchor[p]]]

@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -28,8 +29,10 @@ from macvo_ros.geometry.se3 import exp_so3, inverse, transform
 from macvo_ros.motion.sliding_window import NewPoints, Sightings, SlidingWindow
 from macvo_ros.motion.window_points import WindowPoints, WindowState
 from macvo_ros.motion.window_solver import linearise, solve_window
-from macvo_ros.odometry.pose_window import increment_covariance
+from macvo_ros.odometry.published_step import increment_covariance, taken_in
 from macvo_ros.settings.config import PoseConfig
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
+from macvo_ros.uncertainty.trajectory import PoseWithCovariance, extend
 
 
 def mean_nees(seed: int, runs: int, shared: float, believed: float | None = None) -> float:
@@ -117,18 +120,48 @@ def test_what_moves_by_itself_is_expelled():
 
 @dataclass
 class Slid:
-    """What a window left: its state, the newest poses as they were published, and 12x12 of each with the one before."""
+    """What a window left: its state; of each frame its pose and that before, as known then, with their 12x12.
+
+    oldest: pose of the oldest frame of the window before and after each solve.
+    """
 
     state: WindowState
-    published: list[np.ndarray]
+    newest: list[np.ndarray]
+    before: list[np.ndarray]
     joint: list[np.ndarray]
+    oldest: list[tuple[np.ndarray, np.ndarray]]
 
 
-def slide(points: WindowPoints, rotation: np.ndarray, position: np.ndarray, limit: int) -> Slid:
-    """All frames through a window of `limit`, every one a keyframe."""
+@dataclass
+class Motions:
+    """Motions between successive frames as two frames measure them: (N - 1) of (4, 4), and their (6, 6) covariance."""
+
+    motion: list[np.ndarray]
+    covariance: np.ndarray
+
+    @staticmethod
+    def drawn(rng: np.random.Generator, rotation: np.ndarray, position: np.ndarray) -> Motions:
+        sigma = np.array([2e-3, 2e-3, 2e-3, 5e-4, 5e-4, 5e-4])
+        out = []
+        for k in range(1, len(rotation)):
+            true = inverse(transform(rotation[k - 1], position[k - 1])) @ transform(rotation[k], position[k])
+            off = sigma * rng.normal(size=6)
+            out.append(transform(exp_so3(off[3:]) @ true[:3, :3], true[:3, 3] + off[:3]))
+        return Motions(out, np.diag(sigma**2))
+
+
+def slide(
+    points: WindowPoints,
+    rotation: np.ndarray,
+    position: np.ndarray,
+    limit: int,
+    motions: Motions | None = None,
+    known: float = 1e-12,
+) -> Slid:
+    """All frames through a window of `limit`, every one a keyframe; known: variance of where the first frame is."""
     first_pose = transform(rotation[0], position[0])
-    window = SlidingWindow(CAMERA, limit, first_pose, 1e-12 * np.eye(6))
-    published, joint = [first_pose], [1e-12 * np.eye(12)]
+    window = SlidingWindow(CAMERA, limit, first_pose, known * np.eye(6))
+    slid = Slid(window.state, [first_pose], [first_pose], [known * np.eye(12)], [])
     config, inside = PoseConfig(), np.zeros(0, np.int64)  # which points of all are in the window
     for k in range(1, len(rotation)):
         new = np.flatnonzero(points.anchor == k - 1)
@@ -144,16 +177,24 @@ def slide(points: WindowPoints, rotation: np.ndarray, position: np.ndarray, limi
         inside = inside[points.anchor[inside] >= first + gone]
         inverse_sigma = points.inverse_sigma[k][:, inside]
         variance = 1.0 / np.where(inverse_sigma > 0, inverse_sigma, 1.0) ** 2
-        window.add(
-            transform(rotation[k], position[k]),
-            Sightings(points.seen[k][:, inside], variance, inverse_sigma[0] > 0),
-        )
+        sightings = Sightings(points.seen[k][:, inside], variance, inverse_sigma[0] > 0)
+        if motions is None:
+            window.add(transform(rotation[k], position[k]), sightings)
+        else:
+            window.add(pose_of(window.state, -1) @ motions.motion[k - 1], sightings, motions.covariance)
+        oldest = pose_of(window.state, 0)
         solution = window.solve(config)
         inside = inside[solution.inlier]
         window.expel(solution.inlier)
-        published.append(transform(window.state.rotation[-1], window.state.position[-1]))
-        joint.append(np.linalg.inv(solution.information)[-12:, -12:])
-    return Slid(window.state, published, joint)
+        slid.oldest.append((oldest, pose_of(window.state, 0)))
+        slid.newest.append(pose_of(window.state, -1))
+        slid.before.append(pose_of(window.state, -2))
+        slid.joint.append(np.linalg.inv(solution.information)[-12:, -12:])
+    return replace(slid, state=window.state)
+
+
+def pose_of(state: WindowState, frame: int) -> np.ndarray:
+    return transform(state.rotation[frame], state.position[frame])
 
 
 def test_marginalised_frames_are_not_forgotten():
@@ -178,17 +219,75 @@ def test_marginalised_frames_are_not_forgotten():
 
 
 def test_steps_between_published_poses_have_the_covariance_that_is_said():
-    """NEES of the motion from one published pose to the next, which holds the earlier one's correction: 6 +- 0.4."""
+    """With two-frame motions among the measurements, corrections taken in bit by bit: 6 +- 0.4, poses 5 to 7."""
     rng = np.random.default_rng(26)
-    nees = []
+    step, pose = [], []
     for _ in range(120):
         rotation, position = simulate_path(rng, 10)
         points = simulate_points(rng, rotation, position, np.repeat(np.arange(9), 20), 0.4)
-        slid = slide(points, rotation, position, 4)
+        slid = slide(points, rotation, position, 4, Motions.drawn(rng, rotation, position))
+        place = slid.newest[0]
         for k in range(1, 10):
-            before, now = slid.published[k - 1 : k + 1]
-            covariance = increment_covariance(slid.joint[k], slid.joint[k - 1][6:, 6:], before, now)
+            covariance = increment_covariance(slid.joint[k], slid.before[k], slid.newest[k])
+            motion = RelativeMotion(inverse(slid.before[k]) @ slid.newest[k], covariance)
+            place, relative, off = taken_in(place, motion, slid.newest[k])
             true = inverse(transform(rotation[k - 1], position[k - 1])) @ transform(rotation[k], position[k])
-            error = motion_error(true, inverse(before) @ now)
-            nees.append(error @ np.linalg.solve(covariance, error))
-    assert abs(np.mean(nees) - 6.0) <= 0.4
+            error = motion_error(true, relative.motion)
+            step.append(error @ np.linalg.solve(relative.covariance, error))
+        error = motion_error(transform(rotation[9], position[9]), place)
+        pose.append(error @ np.linalg.solve(slid.joint[9][6:, 6:] + np.outer(off, off), error))
+    assert abs(np.mean(step) - 6.0) <= 0.4
+    assert 5.0 <= np.mean(pose) <= 7.0
+
+
+def test_a_measured_motion_makes_the_newest_pose_surer():
+    """By as much as it says, and no surer than both together can be."""
+    rng = np.random.default_rng(27)
+    rotation, position = simulate_path(rng, 4)
+    points = simulate_points(rng, rotation, position, np.repeat(np.arange(3), 8), 0.4)
+    motions = Motions.drawn(rng, rotation, position)
+    alone, both = slide(points, rotation, position, 8), slide(points, rotation, position, 8, motions)
+    said = [increment_covariance(slid.joint[1], slid.before[1], slid.newest[1]) for slid in (alone, both)]
+    together = np.linalg.inv(np.linalg.inv(said[0]) + np.linalg.inv(motions.covariance))
+    np.testing.assert_allclose(np.sqrt(said[1].diagonal()), np.sqrt(together.diagonal()), rtol=0.1)
+
+
+def test_a_window_does_not_move_as_a_whole():
+    """However little is known of where it is: nothing that is seen in it says anything of that."""
+    rng = np.random.default_rng(28)
+    rotation, position = simulate_path(rng, 12)
+    points = simulate_points(rng, rotation, position, np.repeat(np.arange(11), 20), 0.4)
+    motions = Motions.drawn(rng, rotation, position)
+    for known in (1e-6, 100.0):
+        for before, after in slide(points, rotation, position, 4, motions, known).oldest:
+            np.testing.assert_allclose(after, before, atol=1e-9)
+
+
+def test_a_correction_is_taken_in_bit_by_bit():
+    """No step jumps by what the window has been corrected by, and it is all there in the end."""
+    stays = RelativeMotion(np.eye(4), 1e-6 * np.eye(6))
+    place, corrected = np.eye(4), transform(exp_so3(np.array([0.0, 0.02, 0.0])), np.array([0.1, 0.0, 0.0]))
+    for _ in range(60):
+        place, relative, _ = taken_in(place, stays, corrected)
+        assert np.linalg.norm(relative.motion[:3, 3]) < 0.011
+    assert np.abs(motion_error(corrected, place)).max() < 1e-3
+
+
+def test_motions_over_a_frame_that_left_are_one():
+    """Of a frame that is no keyframe the motions to and from it stay, appended to each other."""
+    rng = np.random.default_rng(29)
+    rotation, position = simulate_path(rng, 3)
+    poses = [transform(r, t) for r, t in zip(rotation, position, strict=True)]
+    motions = Motions.drawn(rng, rotation, position)
+    window = SlidingWindow(CAMERA, 4, poses[0], 1e-12 * np.eye(6))
+    path = PoseWithCovariance(poses[0], 1e-12 * np.eye(6))
+    nothing = Sightings(np.zeros((3, 0)), np.ones((3, 0)), np.zeros(0, bool))
+    for before, pose in pairwise(poses):
+        window.drop_temporary()
+        window.add(pose, nothing, motions.covariance)
+        path = extend(path, RelativeMotion(inverse(before) @ pose, motions.covariance))
+    window.promote(NewPoints(np.zeros((2, 0)), np.zeros(0), np.zeros(0), np.zeros((3, 0))), np.zeros(0))
+    window.drop_temporary()
+    assert len(window) == 2  # the first, and the newest, which is a keyframe now
+    known = np.linalg.inv(window.prior.information)[6:, 6:]
+    np.testing.assert_allclose(known, path.covariance, rtol=1e-3, atol=1e-10)

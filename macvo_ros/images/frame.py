@@ -27,6 +27,7 @@ from macvo_ros.errors import ImageError
 from macvo_ros.geometry.camera import StereoCamera
 
 Image = npt.NDArray[np.uint8]
+Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
 
@@ -74,6 +75,16 @@ class StereoFrame:
         left, right = (i if i.ndim == 2 else cv2.cvtColor(i, cv2.COLOR_RGB2GRAY) for i in (self.left, self.right))
         return np.asarray(left), np.asarray(right)
 
+    @cached_property
+    def smooth_left(self) -> Float32:
+        """(H, W) left, grey, slightly smoothed: every third pixel of it tells as much as all of the original."""
+        return smoothed(self.grey[0])
+
+    @cached_property
+    def smooth_right(self) -> Float32:
+        """(H, W) the same of the right image."""
+        return smoothed(self.grey[1])
+
     @property
     def reduction(self) -> Float64:
         """(2,) pixels of the full image per pixel of this one, along u and v."""
@@ -87,3 +98,9 @@ class StereoFrame:
     def from_full(self, pixel: Float64) -> Float64:
         """(N, 2) pixels of the full image in this one."""
         return pixel if self.reduced_from is None else (pixel + 0.5) / self.reduction - 0.5
+
+
+def smoothed(image: Image) -> Float32:
+    """An (H, W) image, slightly smoothed."""
+    kernel = cv2.getGaussianKernel(5, 0, cv2.CV_32F)
+    return np.asarray(cv2.sepFilter2D(image, cv2.CV_32F, kernel, kernel), dtype=np.float32)

@@ -129,7 +129,7 @@ def find_patches(
     lever = (offsets / patches.radius[0]).T.astype(np.float32)
     shift, bent = np.zeros((len(patches), axes), np.float32), np.zeros((len(patches), axes, 2), np.float32)
     error, solution = np.zeros_like(patches.template), np.zeros(patches.normal.shape[:2], np.float32)
-    active = np.arange(len(patches))
+    active: slice | npt.NDArray[np.int64] = slice(None)
     for _ in range(_ITERATIONS):
         moved = positions[active] + turn[active, :, :axes] @ (shift[active, :, None] + bent[active] @ lever)
         error[active] = read_bilinear(image, moved[:, 0], moved[:, 1]) - patches.template[active]
@@ -137,9 +137,10 @@ def find_patches(
         step = np.clip(solution[active, : 3 * axes], -0.7, 0.7)
         shift[active] -= step[:, :axes]
         bent[active] -= step[:, axes:].reshape(-1, axes, 2)
-        active = active[np.abs(step[:, :axes]).max(axis=1) >= CONVERGED]
-        if not len(active):
+        moves = np.arange(len(patches))[active][np.abs(step[:, :axes]).max(axis=1) >= CONVERGED]
+        if not len(moves):
             break
+        active = moves
     # |e - B s|^2 with s = (N + ridge)^-1 B' e
     explained = ((solution[:, None] @ patches.normal)[:, 0] * solution).sum(axis=1)
     noise2 = np.maximum((error**2) @ window - explained, 0) + np.float32(READ_NOISE**2)

@@ -22,17 +22,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import cv2
 import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
-from macvo_ros.images.frame import Image, StereoFrame
+from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
 from macvo_ros.matching.patch_refinement import fitted_plane
 from macvo_ros.matching.patch_tracking import Patches, cut_patches, find_patches
 from macvo_ros.motion.sliding_window import Sightings
 from macvo_ros.motion.window_points import LEAST_DISPARITY, Bool, WindowPoints, WindowState
+from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -87,7 +87,7 @@ class SmoothPair:
     @staticmethod
     def of(frame: StereoFrame) -> SmoothPair:
         """Of a frame as the camera took it."""
-        return SmoothPair(*(_smooth(grey) for grey in frame.full.grey))
+        return SmoothPair(frame.full.smooth_left, frame.full.smooth_right)
 
 
 def first_views(image: Float32, match: Match, points: PointMatches) -> PointPatches:
@@ -108,14 +108,18 @@ def follow(
     wanted: Bool,
     pose: Float64,
     images: SmoothPair,
+    lens: CalibrationShift,
 ) -> Sightings:
     """Look for the `wanted` of P points in the images of a camera thought to be at (4, 4) `pose` in odom.
 
-    The variance returned is that of a match by itself; what of it is shared is the caller's to take off.
+    lens: what is known of the calibration's error; patches are looked for where it puts them, and what is returned is
+    as in the images. The variance is that of a match by itself; what of it is shared is the caller's to take off.
     """
     count = len(points)
     seen, variance, found = np.zeros((3, count)), np.ones((3, count)), np.zeros(count, bool)
-    expected, warp, perspective, disparity, tilt = _expected(camera, views, points, state, pose)
+    place, warp, perspective, disparity, tilt = _expected(camera, views, points, state, pose)
+    in_image = lens.in_image(np.vstack((place.T, disparity)))
+    expected, disparity = in_image[:2].T, in_image[2]
     scale = np.abs(np.linalg.det(warp))
     size = np.array([camera.width, camera.height])
     inside = ((expected > _MARGIN) & (expected < size - 1 - _MARGIN)).all(axis=1)
@@ -185,8 +189,3 @@ def _row_warp(tilt: Float64) -> Float64:
     warp = np.tile(np.eye(2), (len(tilt), 1, 1))
     warp[:, 0] -= tilt
     return warp
-
-
-def _smooth(image: Image) -> Float32:
-    kernel = cv2.getGaussianKernel(5, 0, cv2.CV_32F)
-    return np.asarray(cv2.sepFilter2D(image, cv2.CV_32F, kernel, kernel), dtype=np.float32)

@@ -81,11 +81,17 @@ class SlidingWindow:
         return len(self.state.rotation)
 
     def drop_temporary(self) -> Bool:
-        """Leave out every frame that is no keyframe but the newest; returns which of all stay."""
+        """Leave out every frame that is no keyframe but the newest; returns which of all stay.
+
+        What was seen in it is forgotten; motions that were measured to and from it become one.
+        """
         keep = self.keyframe.copy()
         keep[-1] = True
-        if not keep.all():
-            self._keep_frames(keep)
+        for index in np.flatnonzero(~keep)[::-1].tolist():
+            if index < len(self.prior):
+                nothing = np.zeros((6 * len(self), 6 * len(self)))
+                self.prior = self.prior.with_frame(index, nothing, nothing[0], self.state.rotation, self.state.position)
+            self._keep_frames(np.arange(len(self)) != index)
         return np.asarray(keep)
 
     def promote(self, new: NewPoints, crowding: Float64) -> None:
@@ -115,8 +121,12 @@ class SlidingWindow:
             gone += 1
         return gone
 
-    def add(self, pose: Float64, sightings: Sightings) -> None:
-        """The next frame, thought to be at (4, 4) `pose`, and what of all points was seen there."""
+    def add(self, pose: Float64, sightings: Sightings, covariance: Float64 | None = None) -> None:
+        """The next frame, thought to be at (4, 4) `pose`, and what of all points was seen there.
+
+        covariance: (6, 6) of the motion from the frame before by which it was placed there, axes of that frame, if the
+        motion was measured otherwise than by these points; None: it is a guess.
+        """
         state = self.state
         self.state = WindowState(
             np.concatenate((state.rotation, pose[None, :3, :3])),
@@ -129,6 +139,8 @@ class SlidingWindow:
             seen=np.concatenate((self.points.seen, np.where(sightings.found, sightings.seen, 0.0)[None])),
             inverse_sigma=np.concatenate((self.points.inverse_sigma, inverse[None])),
         )
+        if covariance is not None:
+            self.prior = self.prior.with_motion(covariance, self.state.rotation, self.state.position)
         self.keyframe = np.append(self.keyframe, False)
         self.alive = self.alive & sightings.found
 

@@ -86,22 +86,44 @@ class WindowState:
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """The M observations of a window as lists, point by point: frame and point of each, u v disparity and 1 / sigma."""
+    """The M observations of a window as lists, point by point: frame and point of each, u v disparity and 1 / sigma.
+
+    known: (Q,) points that were observed, begins: (Q,) where the observations of each begin. order: (M,) observations
+    by first view and frame; pairs: of these, each with where it begins and ends in that order.
+    """
 
     frame: Whole
     point: Whole
     seen: Float64
     inverse_sigma: Float64
+    known: Whole
+    begins: Whole
+    order: Whole
+    pairs: list[tuple[int, int, slice]]
 
     @staticmethod
     def of(points: WindowPoints) -> Observations:
         """All there are."""
         point, frame = np.nonzero(points.inverse_sigma[:, 0].T > 0)
+        frames = len(points.seen)
+        known, begins = np.unique(point, return_index=True)
+        pair = points.anchor[point] * frames + frame
+        order = np.argsort(pair, kind="stable")
+        numbers, firsts = np.unique(pair[order], return_index=True)
+        ends = [*firsts[1:].tolist(), len(order)][: len(firsts)]
+        pairs = [
+            (*divmod(number, frames), slice(first, end))
+            for number, first, end in zip(numbers.tolist(), firsts.tolist(), ends, strict=True)
+        ]
         return Observations(
             frame,
             point,
             np.ascontiguousarray(points.seen[frame, :, point].T),
             np.ascontiguousarray(points.inverse_sigma[frame, :, point].T),
+            known,
+            begins,
+            order,
+            pairs,
         )
 
     def __len__(self) -> int:

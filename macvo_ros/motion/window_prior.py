@@ -22,6 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.geometry.se3 import lever_arm
+
 Float64 = npt.NDArray[np.float64]
 
 
@@ -68,14 +70,31 @@ class PosePrior:
         out[:known, 3:] = axis * (np.arcsin(np.minimum(sine, 1.0)) / sine)
         return out.reshape(-1)
 
-    def cost(self, rotation: Float64, position: Float64) -> float:
-        """The prior's cost of poses."""
+    def at(self, rotation: Float64, position: Float64) -> tuple[float, Float64]:
+        """The prior's cost of poses, and (6 N,) half its gradient there."""
         x = self.offset(rotation, position)
-        return float(x @ self.information @ x + 2.0 * self.gradient @ x)
+        pull = self.information @ x + self.gradient
+        return float(x @ (pull + self.gradient)), pull
 
-    def gradient_at(self, rotation: Float64, position: Float64) -> Float64:
-        """(6 N,) half the cost's gradient there."""
-        return np.asarray(self.gradient + self.information @ self.offset(rotation, position))
+    def with_motion(self, covariance: Float64, rotation: Float64, position: Float64) -> PosePrior:
+        """This prior and a motion that was measured between the last two of N poses, by which the last was placed.
+
+        covariance: (6, 6), axes of the former. The poses, (N, 3, 3) and (N, 3), are those when it was measured.
+        """
+        total, known = self.padded(len(rotation)), len(self)
+        back = np.zeros((6, 6))
+        back[:3, :3] = back[3:, 3:] = rotation[-2].T
+        both = back @ np.hstack((-lever_arm(position[-1] - position[-2]), np.eye(6)))
+        information = both.T @ np.linalg.solve(covariance, both)
+        gradient = total.gradient.copy()
+        gradient[-12:] -= information @ self.offset(rotation, position)[-12:]
+        total.information[-12:, -12:] += information
+        return PosePrior(
+            np.concatenate((self.rotation, rotation[known:])),
+            np.concatenate((self.position, position[known:])),
+            total.information,
+            gradient,
+        )
 
     def with_frame(
         self, index: int, information: Float64, gradient: Float64, rotation: Float64, position: Float64
@@ -83,7 +102,7 @@ class PosePrior:
         """This prior and a (6 N, 6 N) quadratic cost about the poses given, with one frame marginalised."""
         total = self.padded(len(rotation))
         whole = total.information + information
-        pull = total.gradient_at(rotation, position) + gradient
+        pull = total.at(rotation, position)[1] + gradient
         goes = np.arange(6 * index, 6 * index + 6)
         stays = np.delete(np.arange(len(whole)), goes)
         # Scaled to a unit diagonal: metres and radians differ by decades.

@@ -154,7 +154,7 @@ def linearise(
     inverse = np.linalg.inv(block)
     solved = inverse @ back
     shift = (inverse @ pull[:, :, None])[:, :, 0]
-    information, gradient = _pose_terms(points, state, seen, axes, pose, residual)
+    information, gradient = _pose_terms(state, seen, axes, pose, residual)
     flat = back.reshape(-1, 6 * frames).T
     information -= flat @ solved.reshape(-1, 6 * frames)
     return PoseSystem(
@@ -178,10 +178,9 @@ def _point_terms(
     normal = np.concatenate(
         (np.einsum("iam,ibm->mab", own, own).reshape(-1, 16), np.einsum("iam,im->ma", own, residual)), axis=1
     )
-    known, begins = np.unique(seen.point, return_index=True)
     summed = np.zeros((len(points), 20))
-    if len(known):
-        summed[known] = np.add.reduceat(normal, begins, axis=0)
+    if len(seen):
+        summed[seen.known] = np.add.reduceat(normal, seen.begins, axis=0)
     block, pull = summed[:, :16].reshape(-1, 4, 4), summed[:, 16:]
     shared = share / points.shared_var
     for at, row in ((0, 0), (1, 1), (3, 2)):
@@ -194,20 +193,14 @@ def _point_terms(
 
 
 def _pose_terms(
-    points: WindowPoints, state: WindowState, seen: Observations, axes: Float64, pose: Float64, residual: Float64
+    state: WindowState, seen: Observations, axes: Float64, pose: Float64, residual: Float64
 ) -> tuple[Float64, Float64]:
     """(6 N, 6 N) information and (6 N,) half gradient of the poses with the points held."""
     frames = len(state.rotation)
     information, gradient = np.zeros((frames, 6, frames, 6)), np.zeros((frames, 6))
-    pair = points.anchor[seen.point] * frames + seen.frame
-    order = np.argsort(pair, kind="stable")
-    pairs, begins = np.unique(pair[order], return_index=True)
-    bounds = [*begins.tolist(), len(order)]
-    rows = np.ascontiguousarray(pose[:, :, order].transpose(1, 2, 0))
-    errors = residual[:, order].T
-    for index, number in enumerate(pairs.tolist()):
-        a, k = divmod(number, frames)
-        part = slice(bounds[index], bounds[index + 1])
+    rows = np.ascontiguousarray(pose[:, :, seen.order].transpose(1, 2, 0))
+    errors = residual[:, seen.order].T
+    for a, k, part in seen.pairs:
         mine = axes[k] @ rows[:, part].reshape(6, -1)
         normal, push = mine @ mine.T, mine @ errors[part].reshape(-1)
         lever = lever_arm(state.position[k] - state.position[a])
@@ -235,36 +228,41 @@ class _Problem:
     def minimise(self, state: WindowState, share: float = 0.0) -> tuple[WindowState, Float64, int]:
         """The minimum, the information of the poses before the last step, and the number of steps.
 
-        share: of the cost, which is enough if a step gains less.
+        share: of the cost, which is enough if a step gains less. The first frame stays where it is: all
+        observations are of one frame against another, so that what would move all frames alike is rounding, and
+        what was linearised at other poses.
         """
         damping, iterations = 1e-6, 0
         found = residuals(self.camera, self.points, state, self.seen)
-        cost = self._cost(state, found)
+        cost, pull = self._cost(state, found)
         while True:
             iterations += 1
             system = linearise(self.camera, self.points, state, self.config, self.active, self.seen, found, damping)
             information = system.information + self.prior.information
-            gradient = system.gradient + self.prior.gradient_at(state.rotation, state.position)
-            step = -_solve(information + damping * np.diag(information.diagonal()), gradient)
+            gradient = system.gradient + pull
+            damped = information + damping * np.diag(information.diagonal())
+            step = np.concatenate((np.zeros(6), -_solve(damped[6:, 6:], gradient[6:])))
             moved = _moved(self.camera, state, step, system.shift - (system.back @ step))
             then = residuals(self.camera, self.points, moved, self.seen)
-            new_cost = self._cost(moved, then)
+            new_cost, new_pull = self._cost(moved, then)
             gain = cost - new_cost
             if gain >= 0:
-                state, found, cost = moved, then, new_cost
+                state, found, cost, pull = moved, then, new_cost, new_pull
                 damping = max(damping * 0.1, 1e-9)
             else:
                 damping *= 100.0
             if 0 <= gain <= max(_SOLVED, share * cost) or iterations >= self.config.max_iterations or damping > 1e8:
                 return state, information, iterations
 
-    def _cost(self, state: WindowState, found: Residuals) -> float:
+    def _cost(self, state: WindowState, found: Residuals) -> tuple[float, Float64]:
+        """The cost of a state, and (6 N,) half the gradient of the prior's part."""
         m2, kernel, share = found.squared, self.config.kernel, self.active / self.points.crowding
         if kernel > 0:
             m = np.sqrt(m2)
             m2 = np.where(m <= kernel, m2, kernel * (2.0 * m - kernel))
         points = m2 @ share[self.seen.point] + share @ _first_view(self.points, state, found)
-        return float(points) + self.prior.cost(state.rotation, state.position)
+        known, pull = self.prior.at(state.rotation, state.position)
+        return float(points) + known, pull
 
 
 def _solve(matrix: Float64, vector: Float64) -> Float64:

@@ -31,6 +31,7 @@ from macvo_ros.odometry.pose_window import PoseWindow, Step, WindowEstimate
 from macvo_ros.odometry.status import Status
 from macvo_ros.odometry.track_state import Track
 from macvo_ros.settings.config import Config
+from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
 from macvo_ros.uncertainty.trajectory import PoseWithCovariance, between, correlated_excess, symmetric_positive
 
@@ -55,6 +56,7 @@ def place_frame(
         cameras.learn_rows(attempt.match)
     cameras.rectification.learn_pattern(result.pattern)
     measured = append_motion(now, frame, result, errors)
+    corrected_by = cameras.calibration.assumed.error  # before this frame adds to it
     if not sound:
         now.end_window()
         return measured
@@ -64,7 +66,7 @@ def place_frame(
     if now.window is None or now.previous.status is Status.LOST:
         return measured
     clock = time.perf_counter()
-    found = now.window.step(_window_step(now, frame, measured))
+    found = now.window.step(_window_step(now, frame, measured, corrected_by))
     attempt.timings["window"] = time.perf_counter() - clock
     return measured if found is None else _placed_by_window(now, measured, found)
 
@@ -90,8 +92,11 @@ def _placed_by_window(now: Track, measured: MeasuredPlace, found: WindowEstimate
     )
 
 
-def _window_step(now: Track, frame: StereoFrame, measured: MeasuredPlace) -> Step:
-    """The frame and the previous one as the window wants them: places of the camera."""
+def _window_step(now: Track, frame: StereoFrame, measured: MeasuredPlace, corrected_by: Float64 | None) -> Step:
+    """The frame and the previous one as the window wants them: places of the camera.
+
+    corrected_by: (C,) error of the calibration that the motion was measured with; None: none is known.
+    """
     previous, result = now.previous, measured.result
     at_reference = previous.frame is now.reference.frame
     camera = previous.place.pose @ now.cameras.base_from_camera
@@ -104,7 +109,8 @@ def _window_step(now: Track, frame: StereoFrame, measured: MeasuredPlace) -> Ste
         motion=result.relative if at_reference else between(previous.motion, result.relative),
         result=result,
         first_view=now.reference.match if at_reference else None,
-        calibration_var=now.cameras.rectification.calibration_variance,
+        lens=CalibrationShift(frame.full.camera, corrected_by),
+        calibration_var=now.cameras.constants.variance,
         constant=measured.calibration_part,
     )
 

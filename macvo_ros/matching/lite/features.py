@@ -19,13 +19,15 @@ All channels are compressed to about -3 .. 3, so that the network needs no stati
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import cv2
 import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.pixel_grid import pixel_grid
-from macvo_ros.images.frame import Image
+from macvo_ros.images.frame import Image, smoothed
 from macvo_ros.matching.lite.rigid_departure import rigid_departure
 from macvo_ros.matching.stereo_search import RowMatch
 
@@ -50,8 +52,8 @@ def grid_size(height: int, width: int) -> tuple[int, int]:
 class ImageFeatures:
     """What of an image is computed once, whatever it is matched with."""
 
-    def __init__(self, grey: Image, full: Image | None = None) -> None:
-        """grey: the image to match; full: the one it was reduced from, if any, which keypoints are refined in."""
+    def __init__(self, grey: Image, smooth: Callable[[], Float32] | None = None) -> None:
+        """grey: the image to match; smooth: makes what keypoints are refined in, see below; None: of `grey`."""
         rows, columns = grid_size(*grey.shape)
         self.grid = (rows, columns)
         whole = grey[: rows * SCALE, : columns * SCALE]
@@ -66,13 +68,12 @@ class ImageFeatures:
         self._tensor: tuple[Float32, Float32, Float32] | None = None
         self._smooth: Float32 | None = None
         self._grey = grey
-        self._full = grey if full is None else full
+        self._make_smooth = smooth or (lambda: smoothed(grey))
 
     def smooth(self) -> Float32:
         """The full image, slightly smoothed: every third pixel of it tells as much as all of the original."""
         if self._smooth is None:
-            kernel = cv2.getGaussianKernel(5, 0, cv2.CV_32F)
-            self._smooth = np.asarray(cv2.sepFilter2D(self._full, cv2.CV_32F, kernel, kernel), dtype=np.float32)
+            self._smooth = self._make_smooth()
         return self._smooth
 
     def texture(self) -> Float32:

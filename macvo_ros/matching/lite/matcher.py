@@ -251,7 +251,8 @@ class LiteMatcher:
     def _side(self, frame: StereoFrame) -> _Side:
         side = self._sides.get(id(frame))
         if side is None:
-            left, right = (ImageFeatures(*images) for images in zip(frame.grey, frame.full.grey, strict=True))
+            left = ImageFeatures(frame.grey[0], lambda: frame.full.smooth_left)
+            right = ImageFeatures(frame.grey[1], lambda: frame.full.smooth_right)
             side = self._sides[id(frame)] = _Side(frame, left, right)
         return side
 
