@@ -236,10 +236,24 @@ def test_rows_tell_pitch_and_roll_beside_any_smooth_field(parameter: int, degree
     assert not row_evidence(MODEL, pixel[:20], disparity[:20], vertical[:20]).information.any()
 
 
-def test_nothing_is_learned_where_it_is_switched_off() -> None:
-    off = OnlineCalibration(CAMERA, CalibrationConfig(online=False))
-    assert off.assumed.error is None
-    assert off.covariance is None
+def test_switched_off_nothing_is_corrected_but_the_covariance_knows() -> None:
+    """Motions keep the whole error that is there: the variance of what it does to them is its square at least."""
+    off, on = (OnlineCalibration(CAMERA, CalibrationConfig(online=online)) for online in (False, True))
+    truth = np.zeros(SIZE)
+    truth[ROLL] = 3 * off.prior[ROLL]
+    for frame in range(120):
+        motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
+        measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
+        for learning in (off, on):
+            used = learning.assumed.error
+            assert used is not None
+            learning.learn(evidence_of(measured, used), 0.1, 20.0)
+    assert off.assumed.error is not None
+    assert not off.assumed.error.any()
+    sensitivity = np.zeros(SIZE + 2)
+    sensitivity[ROLL] = 1.0
+    assert sensitivity @ off.covariance @ sensitivity > 0.8 * truth[ROLL] ** 2
+    np.testing.assert_allclose(off.estimate.error[ROLL], on.estimate.error[ROLL], atol=on.estimate.sigma[ROLL])
 
 
 def test_motions_before_something_was_learned_keep_its_error() -> None:

@@ -58,9 +58,8 @@ class CameraPair:
     @property
     def constants(self) -> CalibrationConstants:
         """Covariance of the calibration's unknown constants, as measured so far."""
-        learned = self.calibration.covariance
-        variance = self.rectification.calibration_variance if learned is None else self.rectification.least_variance
-        return CalibrationConstants(variance, self.calibration.assumed.field.covariance, learned)
+        variance, unit = self.rectification.least_variance, self.calibration.assumed.field.covariance
+        return CalibrationConstants(variance, unit, self.calibration.covariance)
 
     def step(self, origin: int, motion: RelativeMotion) -> PathStep:
         """What a predicted motion of the camera, from the frame of a stamp, adds to the path of the base.

@@ -217,7 +217,9 @@ class CalibrationPriorConfig:
 class CalibrationConfig:
     """Errors of the calibration, learned while driving: see docs/your_camera.md."""
 
-    online: bool = setting(True, "Learn the errors of the calibration and correct keypoints by them.")
+    online: bool = setting(
+        True, "Correct keypoints by what is learned of the calibration; false: only count it in covariances."
+    )
     prior: CalibrationPriorConfig = section(CalibrationPriorConfig)
 
 

@@ -14,6 +14,8 @@
 
 """The calibration that motions are measured with: as it was told, corrected by what was learned since.
 
+What is learned is in the covariance in any case: where motions are not to be corrected (`calibration.online: false`),
+poses are those of the calibration as told, and their covariance says what its errors did to them.
 Learns slowly (`calibration_filter.py`) from sound frames only. A second filter with a short memory watches: where it
 contradicts the long one for a while, a camera was knocked, which is said, and learned anew from a wide prior.
 """
@@ -30,7 +32,7 @@ from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.settings.config import CalibrationConfig
 from macvo_ros.uncertainty.calibration_error import CalibrationField
 from macvo_ros.uncertainty.calibration_filter import CalibrationEstimate, CalibrationFilter, Evidence
-from macvo_ros.uncertainty.calibration_model import PITCH, ROLL, SCALING, YAW, CalibrationModel
+from macvo_ros.uncertainty.calibration_model import PITCH, ROLL, SCALING, SIZE, YAW, CalibrationModel
 from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 
 Float64 = npt.NDArray[np.float64]
@@ -53,7 +55,7 @@ _CONTRADICTION, _LOOKS = 5.0, 3
 
 @dataclass(frozen=True, eq=False)
 class AssumedCalibration:
-    """What one motion is measured with. error: (C,) of the calibration, to be corrected; None: nothing is learned."""
+    """What one motion is measured with. error: (C,) of the calibration, to be corrected; None: not looked for."""
 
     field: CalibrationField
     model: CalibrationModel
@@ -87,7 +89,7 @@ class OnlineCalibration:
     @property
     def assumed(self) -> AssumedCalibration:
         """What the next motion is to be measured with."""
-        error = self._filter.estimate.error if self.online else None
+        error = self._filter.estimate.error if self.online else np.zeros(SIZE)
         return AssumedCalibration(self._field, self.model, error)
 
     @property
@@ -100,22 +102,18 @@ class OnlineCalibration:
         return self._filter.formal(held)
 
     @property
-    def learned(self) -> LearnedCalibration | None:
-        """The same for people; None where nothing is learned."""
-        if not self.online:
-            return None
+    def learned(self) -> LearnedCalibration:
+        """The same for people."""
         known = self._filter.estimate
         return LearnedCalibration(self.model.camera, known.error, known.sigma, self.prior, self.knocks)
 
     @property
-    def covariance(self) -> Float64 | None:
-        """(C + 2, C + 2) of what remains unknown, the baseline's share before the last; None where nothing is learned.
+    def covariance(self) -> Float64:
+        """(C + 2, C + 2) of what remains unknown, the baseline's share before the last.
 
         The last is for what motions along a path were corrected by: its column is X c of each motion, X its sensitivity
         and c what was known then. Now c' is: with X and y the sums along the path, these motions lack X c' - y.
         """
-        if not self.online:
-            return None
         known = self._filter.estimate
         size = len(known.error)
         out = np.zeros((size + 2, size + 2))
