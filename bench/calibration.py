@@ -17,7 +17,7 @@
     python -m bench.calibration real FOLDER ...       with and without, on sequences with ground truth
     python -m bench.calibration rendered WORLD:SEED ...   worlds through cameras that are off in a known way
     python -m bench.calibration knock WORLD:SEED ...  the right camera turns by 0.1 degrees in the middle
-    python -m bench.calibration apparent WORLD:SEED|FOLDER ...   what errors seem to be there, in sigmas of one frame
+    python -m bench.calibration apparent WORLD:SEED|FOLDER ...   what errors seem to be there, in sigmas of one block
 
 Prints drift, honesty by horizon, and for rendered worlds what share of each error was recovered and the drift against
 that of the true calibration; logs of what the documentation quotes are in bench/results/calibration_real.txt,
@@ -48,7 +48,7 @@ from macvo_ros.settings.config import load_config
 from macvo_ros.uncertainty.calibration_model import FIELD_DEGREES, FOCAL, K1, PHYSICAL, PITCH, ROLL, YAW
 
 Float64 = npt.NDArray[np.float64]
-FRAMES, RATE = 450, 15.0
+FRAMES, RATE = 300, 10.0
 DRIFT_SECONDS = 5.0
 ONLINE = [False, True]
 TURN, FOCAL_ERROR, K1_ERROR, KNOCK = np.radians(0.05), 0.005, -0.01, np.radians(0.1)
@@ -187,7 +187,7 @@ def knock(worlds: list[str], settings: list[str]) -> None:
 
 
 def apparent(names: list[str], settings: list[str], frames: int) -> None:
-    """What all residuals together say of the calibration, formally, in sigmas of what one frame would say.
+    """What all residuals together say of the calibration, formally, in sigmas of what one block of frames would say.
 
     Rendered cameras are as told: whatever seems to be wrong with them is a bias of the odometry.
     """

@@ -20,6 +20,8 @@ so the images of the camera as told are moved (cubic interpolation) to where the
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +30,7 @@ from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_so3
 from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.rendering.sequence import RenderedSequence
+from macvo_ros.rendering.worlds import build
 from macvo_ros.uncertainty.calibration_model import FOCAL, K1, PITCH, ROLL, YAW
 
 Float64 = npt.NDArray[np.float64]
@@ -35,11 +38,17 @@ _ROUNDS = 8
 """Of undoing the distortion, which shrinks what remains by a factor of 30 or more each."""
 
 
+_SOFTNESS = 0.7
+"""Of the lens, pixels, as ordinary ones have: an image as sharp as its pixels cannot be moved by less than one."""
+
+
 class RenderedOnce:
     """Implements `macvo_ros.sequences.Sequence`: a rendered sequence that remembers its frames (1.5 GB for 30 s)."""
 
     def __init__(self, world: str, frames: int, seed: int, rate: float) -> None:
-        self._rendered = RenderedSequence(world, frames, seed, rate=rate)
+        built = build(world, seed)
+        sensor = replace(built.sensor, softness=max(built.sensor.softness, _SOFTNESS))
+        self._rendered = RenderedSequence(built, frames, seed, rate=rate, sensor=sensor, name=world)
         self._frames: dict[int, StereoFrame] = {}
         self.name, self.stamps = self._rendered.name, self._rendered.stamps
         self.camera, self.ground_truth = self._rendered.camera, self._rendered.ground_truth

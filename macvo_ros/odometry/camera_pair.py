@@ -77,9 +77,9 @@ class CameraPair:
         """Learn from a sound frame, `seconds` after its reference; true where a camera was knocked."""
         if result.evidence is None:
             return False
-        evidence, corners = result.evidence, match.row_check().corners
+        corners, rows = match.row_check().corners, None
         if corners is not None:
             across, down = frame.reduction
-            rows = frame.to_full(corners[:, :2]), across * corners[:, 2], down * corners[:, 3]
-            evidence = evidence.plus(row_evidence(self.calibration.model, *rows))
-        return self.calibration.learn(evidence, seconds, result.median_flow)
+            vertical = frame.to_full(corners[:, :2]), across * corners[:, 2], down * corners[:, 3]
+            rows = row_evidence(self.calibration.model, *vertical)
+        return self.calibration.learn(result.evidence, seconds, result.median_flow, rows)

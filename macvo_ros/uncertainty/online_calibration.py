@@ -30,9 +30,10 @@ import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.settings.config import CalibrationConfig
+from macvo_ros.uncertainty.block_scatter import BlockScatter, Evidence
 from macvo_ros.uncertainty.calibration_error import CalibrationField
-from macvo_ros.uncertainty.calibration_filter import CalibrationEstimate, CalibrationFilter, Evidence
-from macvo_ros.uncertainty.calibration_model import PITCH, ROLL, SCALING, SIZE, YAW, CalibrationModel
+from macvo_ros.uncertainty.calibration_filter import CalibrationEstimate, CalibrationFilter
+from macvo_ros.uncertainty.calibration_model import CONSIDERED, PITCH, ROLL, SCALING, SIZE, YAW, CalibrationModel
 from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 
 Float64 = npt.NDArray[np.float64]
@@ -42,6 +43,9 @@ _ROTATIONS = [PITCH, YAW, ROLL]
 LEAST_FLOW = 0.004
 """Of the image's width: a frame that moved less (its median flow) shows less of a field of 0.4 pixels than half a
 hundredth of a pixel, which matching is biased by."""
+_SCATTER, _ROW_SCATTER = 20.0, 50.0
+"""Of blocks of frames, before it is measured (`block_scatter.py`): between those of rendered scenes, 2 and 20 to 40,
+and those of KITTI 09, 30 and 115 (replayed from recorded evidence; no log)."""
 _RECENT = 0.5
 """Seconds that the watching filter remembers."""
 _LOOK = 0.2
@@ -75,7 +79,8 @@ class OnlineCalibration:
         self.online = config.online
         self.prior = self.model.prior_sigma(config.prior)
         self._baseline = config.prior.baseline
-        self._filter = CalibrationFilter(self.prior, SCALING)
+        self._scatter, self._row_scatter = (BlockScatter(self.prior, assumed) for assumed in (_SCATTER, _ROW_SCATTER))
+        self._filter = CalibrationFilter(self.prior, CONSIDERED, SCALING)
         self._field = CalibrationField.of(camera)
         self.knocks = 0
         self._watch()
@@ -83,7 +88,7 @@ class OnlineCalibration:
     def _watch(self) -> None:
         wide = self.prior.copy()
         wide[_ROTATIONS] = np.maximum(_KNOCK, wide[_ROTATIONS])
-        self._recent = CalibrationFilter(wide, SCALING, _RECENT, few=0.0)
+        self._recent = CalibrationFilter(wide, memory=_RECENT, few=0.0)
         self._since_look, self._contradictions = 0.0, 0
 
     @property
@@ -122,13 +127,19 @@ class OnlineCalibration:
         since = np.concatenate((known.error, [0.0, -1.0]))
         return np.asarray(out + np.outer(since, since))
 
-    def learn(self, evidence: Evidence, seconds: float, flow: float) -> bool:
+    def learn(self, residuals: Evidence, seconds: float, flow: float, rows: Evidence | None = None) -> bool:
         """Take in a sound frame, `seconds` after its reference; true where it proves that a camera was knocked.
 
-        flow: median of its keypoints, pixels.
+        residuals, rows: what those of its motion say, and those of its stereo match, if any. flow: median of its
+        keypoints, pixels.
         """
         if flow < LEAST_FLOW * self.model.camera.width:
             return False
+        self._scatter.add(residuals, seconds)
+        evidence = residuals.times(1.0 / self._scatter.value)
+        if rows is not None:
+            self._row_scatter.add(rows, seconds)
+            evidence = evidence.plus(rows.times(1.0 / self._row_scatter.value))
         self._filter.learn(evidence, seconds)
         self._recent.learn(evidence, seconds)
         self._since_look += seconds
@@ -138,9 +149,11 @@ class OnlineCalibration:
         self._contradictions = self._contradictions + 1 if self._is_contradicted() else 0
         if self._contradictions < _LOOKS:
             return False
-        turned = np.degrees(self._recent.estimate.apparent[_ROTATIONS])
+        turned = np.degrees(self._recent.comparable()[0][_ROTATIONS])
         # What the watching filter remembers is in part from before: learning begins with nothing.
-        self._filter = CalibrationFilter(np.maximum(self.prior, self._recent.sigma), SCALING)
+        self._filter = CalibrationFilter(np.maximum(self.prior, self._recent.sigma), CONSIDERED, SCALING)
+        self._scatter.restart()
+        self._row_scatter.restart()
         self._watch()
         self.knocks += 1
         _log.warning(

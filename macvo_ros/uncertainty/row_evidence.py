@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.uncertainty.calibration_filter import Evidence
+from macvo_ros.uncertainty.block_scatter import Evidence
 from macvo_ros.uncertainty.calibration_model import FIELD_DEGREES, PITCH, ROLL, SIZE, CalibrationModel, polynomials
 
 Float64 = npt.NDArray[np.float64]
