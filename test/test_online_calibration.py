@@ -239,6 +239,19 @@ def test_rows_tell_pitch_and_roll_beside_any_smooth_field(parameter: int, degree
     assert not row_evidence(MODEL, pixel[:20], disparity[:20], vertical[:20]).information.any()
 
 
+def test_corners_in_a_part_of_the_image_do_not_turn_the_camera_by_what_they_miss() -> None:
+    """A field of high degree that may be anything lets corners of one side turn the camera by half a degree."""
+    rng = np.random.default_rng(7)
+    found = []
+    for _ in range(40):
+        pixel, disparity = rng.uniform((700, 150), (950, 300), (120, 2)), rng.uniform(5, 60, 120)
+        vertical = rng.normal(0, 0.05, 120) + 0.1 * np.sin(pixel[:, 0] / 40 + rng.uniform(0, 6))  # they err alike
+        evidence = row_evidence(MODEL, pixel, disparity, vertical)
+        both = np.ix_([PITCH, ROLL], [PITCH, ROLL])
+        found.append(np.linalg.solve(evidence.information[both], evidence.score[[PITCH, ROLL]]))
+    assert np.degrees(np.std(found, axis=0)).max() < 0.15
+
+
 def test_switched_off_nothing_is_corrected_but_the_covariance_knows() -> None:
     """Motions keep the whole error that is there: the variance of what it does to them is its square at least."""
     off, on = (OnlineCalibration(CAMERA, CalibrationConfig(online=online)) for online in (False, True))
