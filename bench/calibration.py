@@ -45,7 +45,7 @@ from macvo_ros.rendering.worlds import WORLDS
 from macvo_ros.sequences import open_sequence
 from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.settings.config import load_config
-from macvo_ros.uncertainty.calibration_model import FIELD_DEGREES, FOCAL, K1, PHYSICAL, PITCH, ROLL, YAW
+from macvo_ros.uncertainty.calibration_model import AHEAD, FIELD_DEGREES, FOCAL, K1, PHYSICAL, PITCH, ROLL, YAW
 
 Float64 = npt.NDArray[np.float64]
 FRAMES, RATE = 300, 10.0
@@ -132,9 +132,13 @@ def learned(recorder: Recorder, index: int) -> str:
             (ROLL, "roll", 180 / np.pi, " deg"),
             (FOCAL, "focal", 100, " %"),
             (K1, "k1", 1, ""),
+            (AHEAD, "ahead", 100, " %"),
         )
     )
-    return f"  learned: {figures}; knocks noticed {recorder.said[index]}"
+    assert recorder.odometry.calibration is not None
+    residuals, rows = recorder.odometry.calibration.scatter
+    scatter = f"scatter of blocks {residuals:.1f}, of rows {rows:.1f}"
+    return f"  learned: {figures}; knocks noticed {recorder.said[index]}; {scatter}"
 
 
 def drift(poses: Float64, truth: Float64) -> tuple[Float64, Float64]:

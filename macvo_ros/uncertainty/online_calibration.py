@@ -45,7 +45,7 @@ LEAST_FLOW = 0.004
 hundredth of a pixel, which matching is biased by."""
 _SCATTER, _ROW_SCATTER = 20.0, 50.0
 """Of blocks of frames, before it is measured (`block_scatter.py`): between those of rendered scenes, 2 and 20 to 40,
-and those of KITTI 09, 30 and 115 (replayed from recorded evidence; no log)."""
+and those of KITTI 09, 26 and 90 (`python -m bench.calibration real` and `rendered` print them)."""
 _RECENT = 0.5
 """Seconds that the watching filter remembers."""
 _LOOK = 0.2
@@ -105,6 +105,11 @@ class OnlineCalibration:
     def formal(self, held: npt.NDArray[np.bool_] | None = None) -> tuple[Float64, Float64]:
         """See `CalibrationFilter.formal`."""
         return self._filter.formal(held)
+
+    @property
+    def scatter(self) -> tuple[float, float]:
+        """Of blocks of frames, in what they promise: of residuals, and of rows (`block_scatter.py`)."""
+        return self._scatter.value, self._row_scatter.value
 
     @property
     def learned(self) -> LearnedCalibration:
