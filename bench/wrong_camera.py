@@ -15,7 +15,8 @@
 """A rendered sequence through cameras that are off in a known way: one rendering serves for any error.
 
 A turned camera, another focal length and a lens that bends the image all move pixels and change nothing that is seen,
-so the images of the camera as told are moved (cubic interpolation) to where the wrong one has them.
+so the images of the camera as told are moved to where the wrong one has them (Lanczos interpolation; OpenCV's cubic one
+moves by 0.30 pixels where a quarter is asked for).
 """
 
 from __future__ import annotations
@@ -105,4 +106,4 @@ def _source(camera: StereoCamera, error: dict[int, float], right: bool) -> tuple
 
 
 def _moved(image: Image, source: tuple[npt.NDArray[np.float32], ...]) -> Image:
-    return np.asarray(cv2.remap(image, source[0], source[1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE))
+    return np.asarray(cv2.remap(image, source[0], source[1], cv2.INTER_LANCZOS4, borderMode=cv2.BORDER_REPLICATE))
