@@ -44,8 +44,8 @@ LEAST_FLOW = 0.004
 """Of the image's width: a frame that moved less (its median flow) shows less of a field of 0.4 pixels than half a
 hundredth of a pixel, which matching is biased by."""
 _SCATTER, _ROW_SCATTER = 20.0, 50.0
-"""Of blocks of frames, before it is measured (`block_scatter.py`): between those of rendered scenes, 2 and 20 to 40,
-and those of KITTI 09, 26 and 90 (`python -m bench.calibration real` and `rendered` print them)."""
+"""Of blocks of frames, before it is measured (`block_scatter.py`): chosen between those of a rendered street, 6 and 20
+to 40, and those of KITTI 09, 29 and 59 (`python -m bench.calibration real` and `rendered` print them)."""
 _RECENT = 1.0
 """Seconds that the watching filter remembers. Chosen: with half of it a yaw of 0.1 degrees is not noticed in a rendered
 room that shows little of it (replayed from recorded evidence; no log)."""
