@@ -57,8 +57,7 @@ def record(seed: int, light: float = LIGHT) -> Recording:
     world = build("room", seed, 512)
     bright = RenderedSequence(world, FRAMES, seed, camera=CAMERA, rate=RATE, sensor=Sensor())
     dark = RenderedSequence(world, FRAMES, seed, camera=CAMERA, rate=RATE, sensor=Sensor().in_light(light))
-    # The calibration of a rendered camera is known to be perfect: what a real one may be off by is left out.
-    odometry = StereoOdometry(load_config(assignments=["calibration.online=false"]))
+    odometry = StereoOdometry(load_config())
     twists: list[tuple[np.ndarray, np.ndarray] | None] = []
     for index in range(FRAMES):
         estimate = odometry.track((dark if index in DARK else bright)[index])

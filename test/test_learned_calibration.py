@@ -28,18 +28,30 @@ from macvo_ros.geometry.camera_info_file import save_camera_infos, save_raw_cali
 from macvo_ros.geometry.rectification import RawStereoCalibration
 from macvo_ros.images.camera_info import StereoInput
 from macvo_ros.settings.config import CalibrationConfig
-from macvo_ros.uncertainty.calibration_model import FOCAL, K1, PITCH, ROLL, SIZE, YAW, CalibrationModel, Keypoints
+from macvo_ros.uncertainty.calibration_model import (
+    AHEAD,
+    FOCAL,
+    K1,
+    PITCH,
+    ROLL,
+    SIZE,
+    YAW,
+    CalibrationModel,
+    Keypoints,
+)
 from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 from macvo_ros.uncertainty.online_calibration import OnlineCalibration
 
 CAMERA = StereoCamera(fx=700.0, fy=700.0, cx=600.0, cy=180.0, baseline=0.5, width=1200, height=370)
+
+_INDEX = {"pitch": PITCH, "yaw": YAW, "roll": ROLL, "focal": FOCAL, "k1": K1, "ahead": AHEAD}
 
 
 def learned(**errors: float) -> LearnedCalibration:
     prior = OnlineCalibration(CAMERA, CalibrationConfig()).prior
     error = np.zeros(SIZE)
     for name, value in errors.items():
-        error[{"pitch": PITCH, "yaw": YAW, "roll": ROLL, "focal": FOCAL, "k1": K1}[name]] = value
+        error[_INDEX[name]] = value
     return LearnedCalibration(CAMERA, error, 0.1 * prior, prior)
 
 
@@ -55,7 +67,9 @@ def test_what_is_off_is_said_with_its_sigma_and_what_is_not_is_silence() -> None
 
 def test_files_read_back_and_undo_the_error(tmp_path: Path) -> None:
     """Matches that the error moved, rectified once more by the written file, are those of a perfect pair."""
-    error = learned(yaw=np.radians(0.05), pitch=np.radians(-0.04), roll=np.radians(0.03), focal=0.004, k1=-0.01)
+    error = learned(
+        yaw=np.radians(0.05), pitch=np.radians(-0.04), roll=np.radians(0.03), focal=0.004, k1=-0.01, ahead=0.005
+    )
     save_raw_calibration(tmp_path / "calibration.yaml", error.as_raw())
     raw = load_calibration(tmp_path / "calibration.yaml")
     assert isinstance(raw, RawStereoCalibration)
@@ -70,6 +84,7 @@ def test_files_read_back_and_undo_the_error(tmp_path: Path) -> None:
     x, y = (pixel[:, 0] - disparity - CAMERA.cx) / CAMERA.fx, (pixel[:, 1] - CAMERA.cy) / CAMERA.fy
     right[:, 1] = pixel[:, 1] + CAMERA.fy * y * (error.error[FOCAL] + error.error[K1] * (x * x + y * y))
     right[:, 1] += CalibrationModel(CAMERA).row_jacobian(pixel, disparity)[:, :3] @ error.error[[PITCH, YAW, ROLL]]
+    right[:, 1] += y * disparity * error.error[AHEAD]
     sides = []
     for points, side, rotation, projection in (
         (seen.pixel, raw.left, rectifier.R_left, rectifier.camera.P_left),

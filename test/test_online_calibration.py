@@ -27,8 +27,12 @@ from macvo_ros.motion.common_points import at_common_points
 from macvo_ros.motion.point_pairs import PointPairs, point_pairs
 from macvo_ros.motion.pose_solver import PoseSolution, solve_linearised, solve_pose
 from macvo_ros.settings.config import CalibrationConfig, PoseConfig
-from macvo_ros.uncertainty.calibration_filter import CalibrationFilter, Evidence
+from macvo_ros.uncertainty.block_scatter import BlockScatter, Evidence
+from macvo_ros.uncertainty.calibration_filter import CalibrationFilter
 from macvo_ros.uncertainty.calibration_model import (
+    AHEAD,
+    CENTRE_U,
+    CONSIDERED,
     FOCAL,
     FOCAL_RIGHT,
     K1,
@@ -146,17 +150,16 @@ def test_motion_errs_as_its_sensitivity_says() -> None:
 
 @pytest.mark.parametrize(
     ("parameter", "sigmas", "frames"),
-    [(YAW, 2.5, 80), (ROLL, 2.5, 80), (FOCAL, 2.5, 300), (FOCAL_RIGHT, 2.0, 80), (K1, 4.0, 80)],
+    [(YAW, 2.5, 80), (ROLL, 2.5, 80), (FOCAL, 2.5, 300), (FOCAL_RIGHT, 2.0, 80), (K1, 4.0, 80), (AHEAD, 4.0, 80)],
 )
 def test_an_error_is_learned_from_turning_and_driving(parameter: int, sigmas: float, frames: int) -> None:
-    prior = OnlineCalibration(CAMERA, CalibrationConfig()).prior
-    learning = CalibrationFilter(prior, SCALING)
+    learning = OnlineCalibration(CAMERA, CalibrationConfig())
     truth = np.zeros(SIZE)
-    truth[parameter] = sigmas * prior[parameter]
+    truth[parameter] = sigmas * learning.prior[parameter]
     for frame in range(frames):
         motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
         measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
-        learning.learn(evidence_of(measured, learning.estimate.error), 0.1)
+        learning.learn(evidence_of(measured, learning.estimate.error), 0.1, 20.0)
     estimate = learning.estimate
     assert abs(estimate.error[parameter] - truth[parameter]) < 3 * estimate.sigma[parameter]
     assert estimate.error[parameter] > 0.6 * truth[parameter]
@@ -171,7 +174,7 @@ def test_a_perfect_calibration_stays_as_it_is_and_a_still_camera_learns_nothing(
         learning.learn(evidence_of(measured, learning.assumed.error), 0.1, 20.0 if frame < 30 else 0.1)
         if frame == 29:
             driven = learning.estimate
-    assert not driven.error[list(SCALING)].any()
+    assert not driven.error[list(SCALING + CONSIDERED)].any()
     assert (np.abs(driven.error) < 0.5 * learning.prior).all()
     assert learning.estimate.sigma[FOCAL] > 0.6 * learning.prior[FOCAL]
     assert learning.knocks == 0
@@ -236,10 +239,37 @@ def test_rows_tell_pitch_and_roll_beside_any_smooth_field(parameter: int, degree
     assert not row_evidence(MODEL, pixel[:20], disparity[:20], vertical[:20]).information.any()
 
 
-def test_nothing_is_learned_where_it_is_switched_off() -> None:
-    off = OnlineCalibration(CAMERA, CalibrationConfig(online=False))
-    assert off.assumed.error is None
-    assert off.covariance is None
+def test_corners_in_a_part_of_the_image_do_not_turn_the_camera_by_what_they_miss() -> None:
+    """A field of high degree that may be anything lets corners of one side turn the camera by half a degree."""
+    rng = np.random.default_rng(7)
+    found = []
+    for _ in range(40):
+        pixel, disparity = rng.uniform((700, 150), (950, 300), (120, 2)), rng.uniform(5, 60, 120)
+        vertical = rng.normal(0, 0.05, 120) + 0.1 * np.sin(pixel[:, 0] / 40 + rng.uniform(0, 6))  # they err alike
+        evidence = row_evidence(MODEL, pixel, disparity, vertical)
+        both = np.ix_([PITCH, ROLL], [PITCH, ROLL])
+        found.append(np.linalg.solve(evidence.information[both], evidence.score[[PITCH, ROLL]]))
+    assert np.degrees(np.std(found, axis=0)).max() < 0.15
+
+
+def test_switched_off_nothing_is_corrected_but_the_covariance_knows() -> None:
+    """Motions keep the whole error that is there: the variance of what it does to them is its square at least."""
+    off, on = (OnlineCalibration(CAMERA, CalibrationConfig(online=online)) for online in (False, True))
+    truth = np.zeros(SIZE)
+    truth[ROLL] = 3 * off.prior[ROLL]
+    for frame in range(120):
+        motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
+        measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
+        for learning in (off, on):
+            used = learning.assumed.error
+            assert used is not None
+            learning.learn(evidence_of(measured, used), 0.1, 20.0)
+    assert off.assumed.error is not None
+    assert not off.assumed.error.any()
+    sensitivity = np.zeros(SIZE + 2)
+    sensitivity[ROLL] = 1.0
+    assert sensitivity @ off.covariance @ sensitivity > 0.8 * truth[ROLL] ** 2
+    np.testing.assert_allclose(off.estimate.error[ROLL], on.estimate.error[ROLL], atol=on.estimate.sigma[ROLL])
 
 
 def test_motions_before_something_was_learned_keep_its_error() -> None:
@@ -264,10 +294,57 @@ def test_motions_before_something_was_learned_keep_its_error() -> None:
 
 def test_scatter_beyond_what_is_promised_makes_evidence_worth_less() -> None:
     rng = np.random.default_rng(5)
-    calm, wild = (CalibrationFilter(np.ones(3), ()) for _ in range(2))
-    for _ in range(400):
+    calm, wild = (BlockScatter(np.ones(3), 20.0) for _ in range(2))
+    for _ in range(800):
         draw = rng.normal(size=3)
-        calm.learn(Evidence(100 * np.eye(3), 10 * draw), 0.1)
-        wild.learn(Evidence(100 * np.eye(3), 100 * draw), 0.1)
-    assert calm.inflation < 4
-    assert wild.inflation > 60
+        calm.add(Evidence(100 * np.eye(3), 10 * draw), 0.1)
+        wild.add(Evidence(100 * np.eye(3), 100 * draw), 0.1)
+    assert calm.value < 4
+    assert wild.value > 60
+
+
+def test_a_constant_error_of_the_same_size_as_that_of_places_is_covered() -> None:
+    """Evidence that errs from place to place, and by as much everywhere: the truth is where the estimate says."""
+    rng = np.random.default_rng(6)
+    squares, formal = [], []
+    for _ in range(100):
+        scatter, learning = BlockScatter(np.ones(12), 20.0), CalibrationFilter(np.ones(12))
+        truth, bias = rng.normal(size=12), 0.1 * rng.normal(size=12)
+        for frame in range(480):
+            if frame % 40 == 0:
+                place = 0.1 * rng.normal(size=12)
+            score = 100 * (truth + bias + place) + 10 * rng.normal(size=12)
+            evidence = Evidence(100 * np.eye(12), score)
+            scatter.add(evidence, 0.125)
+            learning.learn(evidence.times(1 / scatter.value), 0.125)
+        off = truth - learning.estimate.error
+        squares.append(off @ np.linalg.solve(learning.estimate.covariance, off))
+        formal.append(off @ off * 100 * 480)
+    assert 9 < np.mean(squares) < 15, "12 is honest"
+    assert np.mean(formal) > 1200, "by its formal information the same estimate is far too sure"
+
+
+def test_a_right_camera_that_stands_ahead_moves_matches_as_projection_says() -> None:
+    points = seen(FORWARD)
+    depth = CAMERA.fx * CAMERA.baseline / points.disparity
+    ray = np.column_stack(((points.pixel - (CAMERA.cx, CAMERA.cy)) / CAMERA.fx, np.ones(len(depth))))
+    in_right = ray * depth[:, None] - (CAMERA.baseline, 0, 0.01 * CAMERA.baseline)
+    right_u = CAMERA.fx * in_right[:, 0] / in_right[:, 2] + CAMERA.cx
+    measured = Keypoints(points.pixel, points.pixel[:, 0] - right_u, points.matched, points.matched_disparity)
+    error = np.zeros(SIZE)
+    error[AHEAD] = 0.01
+    assert np.abs(measured.disparity - points.disparity).max() > 0.1
+    np.testing.assert_allclose(MODEL.corrected(measured, error).disparity, points.disparity, atol=6e-3)
+
+
+def test_the_principal_point_is_feared_and_never_corrected() -> None:
+    learning = OnlineCalibration(CAMERA, CalibrationConfig())
+    truth = np.zeros(SIZE)
+    truth[CENTRE_U] = 3 * learning.prior[CENTRE_U]
+    for frame in range(100):
+        motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
+        measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
+        assert learning.assumed.error is not None
+        learning.learn(evidence_of(measured, learning.assumed.error), 0.1, 20.0)
+    assert learning.estimate.error[CENTRE_U] == 0.0
+    assert learning.estimate.sigma[CENTRE_U] >= learning.prior[CENTRE_U]

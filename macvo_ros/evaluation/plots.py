@@ -186,8 +186,8 @@ def drift_by_length(drifts: Sequence[StretchDrift]) -> str:
 def calibration(seconds: Float64, figures: Sequence[Sequence[Figure]]) -> str:
     """What was learned of each number of the calibration over (M,) seconds, in its band of 3 sigma."""
     with theme.style():
-        drawing = theme.figure(10.2, 4.4)
-        for axes, series in zip(drawing.subplots(2, 4, sharex=True).ravel(), zip(*figures, strict=True), strict=True):
+        drawing = theme.figure(10.2, 5.6)
+        for axes, series in zip(drawing.subplots(3, 3, sharex=True).ravel(), zip(*figures, strict=True), strict=True):
             value, sigma = (np.array([getattr(each, key) for each in series]) for key in ("value", "sigma"))
             x, middle, band = thinned(seconds), thinned(value), thinned(3 * sigma)
             axes.fill_between(x, middle - band, middle + band, color=theme.ESTIMATE, alpha=0.16, lw=0)

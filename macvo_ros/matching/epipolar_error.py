@@ -41,6 +41,9 @@ is good to 2 / sqrt(225 * 8) = 0.05 pixels."""
 _TENSOR = 255**2 / 4
 """From the unit of OpenCV's corner measure to that one."""
 _WINDOW = (15, 15)
+_SMOOTH = 1.0
+"""Sigma of the blur before tracking, pixels. Read between the pixels of a sharp image, a quarter of a pixel seems to be
+0.29 (`test/test_epipolar_error.py`)."""
 _ENDS = (cv2.TERM_CRITERIA_COUNT | cv2.TERM_CRITERIA_EPS, 10, 0.02)
 """Tracking: steps at most, and pixels of the last one."""
 _SAME_COLUMN = 0.5
@@ -134,7 +137,7 @@ def vertical_parts(
     start = pixel.astype(np.float32)
     expected = start.copy()
     expected[:, 0] -= match.disparity[pixel[:, 1], pixel[:, 0]]
-    right = _as_bright(left, right, match)
+    left, right = (cv2.GaussianBlur(image, (0, 0), _SMOOTH) for image in (left, _as_bright(left, right, match)))
     found, there = _tracked(left, right, start, expected)
     back, again = _tracked(right, left, found, start)
     sure = there & again & (np.abs(found[:, 0] - expected[:, 0]) < _SAME_COLUMN)

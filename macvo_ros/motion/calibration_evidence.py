@@ -22,7 +22,7 @@ import numpy.typing as npt
 from macvo_ros.geometry.camera import pixels
 from macvo_ros.geometry.se3 import skew
 from macvo_ros.motion.pose_solver import PoseSolution
-from macvo_ros.uncertainty.calibration_filter import Evidence
+from macvo_ros.uncertainty.block_scatter import Evidence
 from macvo_ros.uncertainty.calibration_model import CalibrationModel, Keypoints
 
 Float64 = npt.NDArray[np.float64]

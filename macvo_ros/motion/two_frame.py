@@ -36,7 +36,7 @@ from macvo_ros.motion.landmarks import Landmarks
 from macvo_ros.motion.point_pairs import PointPairs, point_pairs
 from macvo_ros.motion.pose_solver import PoseSolution, search_pose, solve_linearised, solve_pose
 from macvo_ros.settings.config import Config
-from macvo_ros.uncertainty.calibration_filter import Evidence
+from macvo_ros.uncertainty.block_scatter import Evidence
 from macvo_ros.uncertainty.calibration_model import Keypoints
 from macvo_ros.uncertainty.error_correlation import ErrorSources, error_sources, regional_chi2
 from macvo_ros.uncertainty.motion_prior import MotionPrior

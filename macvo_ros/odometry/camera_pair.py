@@ -58,9 +58,8 @@ class CameraPair:
     @property
     def constants(self) -> CalibrationConstants:
         """Covariance of the calibration's unknown constants, as measured so far."""
-        learned = self.calibration.covariance
-        variance = self.rectification.calibration_variance if learned is None else self.rectification.least_variance
-        return CalibrationConstants(variance, self.calibration.assumed.field.covariance, learned)
+        variance, unit = self.rectification.least_variance, self.calibration.assumed.field.covariance
+        return CalibrationConstants(variance, unit, self.calibration.covariance)
 
     def step(self, origin: int, motion: RelativeMotion) -> PathStep:
         """What a predicted motion of the camera, from the frame of a stamp, adds to the path of the base.
@@ -78,9 +77,9 @@ class CameraPair:
         """Learn from a sound frame, `seconds` after its reference; true where a camera was knocked."""
         if result.evidence is None:
             return False
-        evidence, corners = result.evidence, match.row_check().corners
+        corners, rows = match.row_check().corners, None
         if corners is not None:
             across, down = frame.reduction
-            rows = frame.to_full(corners[:, :2]), across * corners[:, 2], down * corners[:, 3]
-            evidence = evidence.plus(row_evidence(self.calibration.model, *rows))
-        return self.calibration.learn(evidence, seconds, result.median_flow)
+            vertical = frame.to_full(corners[:, :2]), across * corners[:, 2], down * corners[:, 3]
+            rows = row_evidence(self.calibration.model, *vertical)
+        return self.calibration.learn(result.evidence, seconds, result.median_flow, rows)

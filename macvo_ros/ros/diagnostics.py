@@ -92,7 +92,7 @@ def calibration_status(name: str, report: Report) -> DiagnosticStatus:
     message = DiagnosticStatus(name=f"{name}: calibration", hardware_id=name, level=DiagnosticStatus.OK)
     learned = None if report.estimate is None else report.estimate.calibration
     if learned is None:
-        message.message = "nothing is learned (calibration.online), or not yet"
+        message.message = "nothing is learned yet"
         return message
     findings = learned.findings()
     if learned.knocks:

@@ -111,9 +111,7 @@ class Services:
             raise MacvoError("no folder given; say where to write, for example folder: my_camera")
         learned = self._controls.learned
         if learned is None:
-            raise MacvoError(
-                "nothing was learned of the calibration: track some frames first, with calibration.online: true"
-            )
+            raise MacvoError("nothing was learned of the calibration: track some frames first")
         return learned.save(Path(folder).expanduser())
 
 

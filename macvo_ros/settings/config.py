@@ -204,6 +204,9 @@ class CalibrationPriorConfig:
     focal_right: float = setting(0.001, "Of the right focal length against the left, as a share.", low=1e-7, high=0.2)
     k1: float = setting(0.005, "Of the radial distortion k1.", low=1e-7, high=1.0)
     centre: float = setting(1.0, "Of the principal point, pixels of an image 1000 pixels wide.", low=1e-6, high=100.0)
+    ahead: float = setting(
+        0.002, "Of how far the right camera stands ahead of the left, as a share of the baseline.", low=1e-7, high=0.2
+    )
     field: float = setting(
         0.4,
         "Of what else bends an image 1000 pixels wide, pixels at its left and right edge.",
@@ -217,7 +220,9 @@ class CalibrationPriorConfig:
 class CalibrationConfig:
     """Errors of the calibration, learned while driving: see docs/your_camera.md."""
 
-    online: bool = setting(True, "Learn the errors of the calibration and correct keypoints by them.")
+    online: bool = setting(
+        True, "Correct keypoints by what is learned of the calibration; false: only count it in covariances."
+    )
     prior: CalibrationPriorConfig = section(CalibrationPriorConfig)
 
 

@@ -97,18 +97,16 @@ class CalibrationConstants:
     """Covariance of the constants that motions are sensitive to: of the fields' knots, and of what is learned.
 
     variance: pixels^2, of the fields; unit: (3 K, 3 K) `CalibrationField.covariance`. learned: (C, C) covariance of the
-    errors of the calibration that are learned (`online_calibration.py`), None where they are not.
+    errors of the calibration that are learned (`online_calibration.py`).
     """
 
     variance: float
     unit: Float64
-    learned: Float64 | None = None
+    learned: Float64
 
     @property
     def matrix(self) -> Float64:
         """(3 K + C, 3 K + C), in the order of the columns of a motion's sensitivity."""
-        if self.learned is None:
-            return self.variance * self.unit
         knots, size = len(self.unit), len(self.unit) + len(self.learned)
         out = np.zeros((size, size))
         out[:knots, :knots] = self.variance * self.unit

@@ -19,15 +19,15 @@ information B'^T W B' and a score B'^T W r' about the errors (`Evidence`); they 
 forgotten, and meet a prior. What a frame cannot show (standing still, driving straight) adds nothing there, so it keeps
 its prior.
 
-Frames are worth less than their formal information, for two reasons. Residuals of successive frames are alike: by how
-much is *measured*, the scores of blocks of frames should scatter as their information says, and by what factor they
-scatter more, all information is divided (`inflation`). And matching errs by hundredths of a pixel in the same way in
-every frame, which no number of frames takes away: a thousand frames say no more than one frame divided by a constant
-(`_MISFIT`).
+Evidence comes here divided by how much more than promised it scatters (`block_scatter.py`), so that blocks of some
+seconds differ as their information says. And it may err by the same in all blocks, which no number of them takes away:
+that constant part is taken to be as large as the part that changes from one block to the next, which is measured. A
+thousand blocks so say no more than one does.
 
-Yaw and principal point change the scale or the direction of *all* motions, and to see them takes differences of
-differences of disparities: there a bias of matching is magnified. They are corrected only where they are significant
-beyond what biases do; the covariance says at all times what they may be.
+Two kinds are treated with more care. A yaw scales *all* motions, and to see it takes differences of differences of
+disparities, where biases are magnified: it is corrected where it stands out of what biases do there. The principal
+point is looked at beside the others, but never corrected: only its sum with the direction of the baseline and with what
+bends the image is seen, and a wrong one tilts all motions. Its prior stays in the covariance.
 """
 
 from __future__ import annotations
@@ -37,59 +37,30 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.uncertainty.block_scatter import BLOCK, Evidence
+
 Float64 = npt.NDArray[np.float64]
 
-_BLOCK = 1.5
-"""Seconds of a block: longer than errors of successive frames are alike (`trajectory._CORRELATED_KEPT`)."""
 MEMORY = 150.0
-"""Seconds after which evidence counts 1/e: temperature moves cameras over minutes."""
-_INFLATION = 20.0
-"""Of the scatter of scores before any is seen: what errors that fade over 20 frames make of a block."""
-_BLOCKS_BEFORE = 4.0
-"""Blocks that this is worth against measured ones."""
+"""Seconds after which evidence counts 1/e: temperature moves cameras over minutes. Chosen."""
 FEW = 50.0
-"""Frames that are worth nothing yet: points are seen in many of them, and are mismatched in all alike."""
+"""Frames that are worth nothing yet: points are seen in many of them, and are mismatched in all alike. Chosen."""
 _BEGIN = 5.0
 """Seconds of evidence over which corrections set in: a few frames that all see the same points say little for sure.
 Chosen: at once, the TartanAir clip with its perfect calibration erred a third more (no log)."""
-_OUTLYING = 4.0
-"""Times the usual scatter, which a block counts for at most."""
-_MISFIT, _MISFIT_SCALING = 0.3, 9.0
-"""What constant errors of matching leave, in variances of one frame's formal estimate; of shapes, and of what scales.
-`python -m bench.calibration apparent`: in such sigmas, errors of perfect cameras appear to be up to 2 in rendered
-scenes; on KITTI 09 yaw appears to be -3.6 and centre_u 7.0, and the truth contradicts both: 9 is chosen between."""
-_CHANGING = 0.5
-"""The same of what differs between parts of a drive: half a second of KITTI 09 and all before it then differ by at most
-4.0 sigma, in its last turn (replayed from recorded evidence; no log)."""
+_SCALING_BIAS = 9.0
+"""Variance of the constant bias of what scales motions, in that of one block. On KITTI 09 yaw appears to be -0.019
+degrees, 5.6 sigmas of a block, of which the truth wants a third (replayed from recorded evidence; no log)."""
 _SIGNIFICANT = (2.0, 4.0)
 """Sigmas: what scales is not corrected below, and as estimated above; in proportion between. Chosen on KITTI 09."""
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
-    """What one frame says of the errors c of the calibration: information (C, C), and score (C,), information times c.
-
-    Both about c itself, not about the part of it that was not yet corrected.
-    """
-
-    information: Float64
-    score: Float64
-
-    def plus(self, other: Evidence) -> Evidence:
-        """Of both together, whose noise has nothing in common."""
-        return Evidence(self.information + other.information, self.score + other.score)
-
-
-@dataclass(frozen=True, eq=False)
 class CalibrationEstimate:
-    """error: (C,) of the calibration, to be corrected; covariance: (C, C) of what remains of it then.
-
-    apparent: (C,) what the evidence says, whether it is significant or not.
-    """
+    """error: (C,) of the calibration, to be corrected; covariance: (C, C) of what remains of it then."""
 
     error: Float64
     covariance: Float64
-    apparent: Float64
 
     @property
     def sigma(self) -> Float64:
@@ -100,26 +71,27 @@ class CalibrationEstimate:
 class CalibrationFilter:
     """Adds up evidence about constants. Pure numpy, no randomness: the same frames give the same estimate."""
 
-    def __init__(self, sigma: Float64, scaling: tuple[int, ...], memory: float = MEMORY, few: float = FEW) -> None:
+    def __init__(
+        self,
+        sigma: Float64,
+        considered: tuple[int, ...] = (),
+        scaling: tuple[int, ...] = (),
+        *,
+        memory: float = MEMORY,
+        few: float = FEW,
+    ) -> None:
         """sigma: (C,) of the prior, whose mean is 0: the calibration is as it was told.
 
-        scaling: those that change the scale of motions; memory: seconds after which evidence counts 1/e; few: frames
-        that are worth nothing yet.
+        considered: those that are never corrected; scaling: those that change the scale of motions; memory: seconds
+        after which evidence counts 1/e; few: frames that are worth nothing yet.
         """
         self.sigma = np.array(sigma)
         self._memory, self._few = memory, few
-        self._scaling = np.isin(np.arange(len(sigma)), scaling)
+        self._considered, self._scaling = (np.isin(np.arange(len(sigma)), which) for which in (considered, scaling))
         size = len(sigma)
-        self._information, self._score, self._frames = np.zeros((size, size)), np.zeros(size), 0.0
-        self._seconds = 0.0
-        self._block_information, self._block_score, self._block_age = np.zeros((size, size)), np.zeros(size), 0.0
-        self._scatter, self._blocks = _INFLATION * _BLOCKS_BEFORE, _BLOCKS_BEFORE
+        self._evidence = Evidence(np.zeros((size, size)), np.zeros(size))
+        self._frames, self._seconds, self._since = 0.0, 0.0, 0.0
         self._estimate: CalibrationEstimate | None = None
-
-    @property
-    def inflation(self) -> float:
-        """By how much more than promised the scores of blocks of frames scatter, at least 1."""
-        return max(1.0, self._scatter / self._blocks)
 
     @property
     def estimate(self) -> CalibrationEstimate:
@@ -129,78 +101,79 @@ class CalibrationFilter:
         return self._estimate
 
     def comparable(self) -> tuple[Float64, Float64]:
-        """(C,) what the evidence says, and its sigma to compare it with that of other frames."""
-        mean, covariance = self._posterior(np.full(len(self.sigma), _CHANGING))
+        """(C,) what the evidence says, and its sigma to compare it with that of other frames: they err alike."""
+        mean, covariance = self._posterior(np.zeros(len(self.sigma)))
         return mean, np.asarray(np.sqrt(np.diagonal(covariance)))
 
     def formal(self, held: npt.NDArray[np.bool_] | None = None) -> tuple[Float64, Float64]:
-        """(C,) what all evidence says by its formal information, and the sigma of one frame (`bench.calibration`).
+        """(C,) what all evidence says by its information, and the sigma of one block (`bench.calibration`).
 
         held: (C,) those that are held to be as told.
         """
         sigma = self.sigma if held is None else np.where(held, 0.0, self.sigma)
-        information = self._information * sigma[:, None] * sigma
+        information = self._evidence.information * sigma[:, None] * sigma
         every = np.linalg.inv(np.eye(len(sigma)) + information)
-        one = np.linalg.inv(np.eye(len(sigma)) + information / max(self._frames, 1.0))
-        return np.asarray(sigma * (every @ (sigma * self._score))), np.asarray(sigma * np.sqrt(np.diagonal(one)))
+        one = np.linalg.inv(np.eye(len(sigma)) + information * self._block_share)
+        found = sigma * (every @ (sigma * self._evidence.score))
+        return np.asarray(found), np.asarray(sigma * np.sqrt(np.diagonal(one)))
 
     def learn(self, evidence: Evidence, seconds: float) -> None:
         """Take in one frame that is `seconds` after the last."""
         kept = float(np.exp(-max(seconds, 0.0) / self._memory))
-        self._information = kept * self._information + evidence.information
-        self._score = kept * self._score + evidence.score
+        self._evidence = self._evidence.times(kept).plus(evidence)
         self._frames = kept * self._frames + 1.0
-        self._seconds += seconds
-        self._block_information += evidence.information
-        self._block_score += evidence.score
-        self._block_age += seconds
-        if self._block_age >= _BLOCK:
-            self._end_block()
+        self._seconds = kept * self._seconds + seconds
+        self._since += seconds
         self._estimate = None
 
-    def _end_block(self) -> None:
-        """Compare what a block says with the estimate so far, in units of what it promises."""
-        difference = self._block_score - self._block_information @ self.estimate.apparent
-        # In units of the prior: what is hardly seen at all is left out.
-        values, vectors = np.linalg.eigh(self._block_information * self.sigma[:, None] * self.sigma)
-        seen = values > 1.0
-        if seen.any():
-            squares = (vectors[:, seen].T @ (difference * self.sigma)) ** 2 / values[seen]
-            # A block far beyond all others is a change, not scatter.
-            self._scatter += min(float(squares.mean()), _OUTLYING * self.inflation)
-            self._blocks += 1.0
-        self._block_information[:] = 0.0
-        self._block_score[:] = 0.0
-        self._block_age = 0.0
+    @property
+    def _block_share(self) -> float:
+        """Of the evidence, what one block has; above 1 before there is one."""
+        return BLOCK / self._seconds if self._seconds > 0 else 1.0
 
     def _solve(self) -> CalibrationEstimate:
-        apparent, covariance = self._posterior(np.where(self._scaling, _MISFIT_SCALING, _MISFIT))
-        sigma = np.sqrt(np.diagonal(covariance))
-        low, high = _SIGNIFICANT
-        share = np.clip((np.abs(apparent) / sigma - low) / (high - low), 0.0, 1.0)
-        held = np.where(self._scaling, (1.0 - share) * apparent, 0.0)
-        # The others as they are if those that scale are as corrected.
-        of_scaling = covariance[np.ix_(self._scaling, self._scaling)]
-        others = covariance[:, self._scaling] @ np.linalg.solve(of_scaling, held[self._scaling])
-        begun = np.where(self._scaling, 1.0, min(self._seconds / _BEGIN, 1.0))
-        error = begun * (apparent - np.where(self._scaling, held, others))
-        left = apparent - error
-        return CalibrationEstimate(error, covariance + np.outer(left, left), apparent)
+        mean, _ = self._posterior(np.ones(len(self.sigma)))
+        _, covariance = self._posterior(np.where(self._scaling, _SCALING_BIAS, 1.0))
+        if self._considered.any():
+            held = self._considered
+            within, follow = covariance[np.ix_(held, held)], _following(covariance, held)
+            mean = mean - follow @ mean[held]
+            covariance = covariance - follow @ within @ follow.T + (follow * self.sigma[held] ** 2) @ follow.T
+        begun = min(self._since / _BEGIN, 1.0)
+        error = begun * mean
+        if self._scaling.any():
+            held = self._scaling
+            low, high = _SIGNIFICANT
+            sigmas = np.abs(mean[held]) / np.sqrt(np.diagonal(covariance)[held])
+            share = np.clip((sigmas - low) / (high - low), 0.0, 1.0)
+            # The others as they are if those that scale are as corrected.
+            error = begun * (mean - _following(covariance, held) @ ((1.0 - share) * mean[held]))
+            error[self._considered] = 0.0
+        left = mean - error
+        return CalibrationEstimate(error, covariance + np.outer(left, left))
 
-    def _posterior(self, misfit: Float64) -> tuple[Float64, Float64]:
-        """Mean (C,) and covariance (C, C) if constant errors of matching leave that much of each, (C,) `_MISFIT`.
+    def _posterior(self, bias: Float64) -> tuple[Float64, Float64]:
+        """(C,) mean and (C, C) covariance given the prior; bias: (C,) variances of a constant bias in those of a block.
 
         Scores tell of error + bias. With J their information and M = D C D the covariance of the bias, C that of one
-        frame and D^2 the misfits, (J^-1 + M)^-1 = J - J (M^-1 + J)^-1 J is the information about the error alone.
+        block and D^2 the variances, (J^-1 + M)^-1 = J - J M (1 + J M)^-1 J is the information about the error alone.
         """
         # Scaled by the prior's sigma, so that radians and pixels are alike.
-        formal = self._information * self.sigma[:, None] * self.sigma
-        weight = 1.0 / (self.inflation * (1.0 + self._few / max(self._frames, 1.0)))
+        formal = self._evidence.information * self.sigma[:, None] * self.sigma
+        weight = 1.0 / (1.0 + self._few / max(self._frames, 1.0))
         prior = np.eye(len(self.sigma))
-        root = np.sqrt(misfit)
-        unbiased = (prior + formal / max(self._frames, 1.0)) / (root[:, None] * root)
-        information, score = weight * formal, weight * self._score * self.sigma
-        kept = prior - information @ np.linalg.inv(unbiased + information)
+        information, score = weight * formal, weight * self._evidence.score * self.sigma
+        root = np.sqrt(bias)
+        biased = root[:, None] * np.linalg.inv(prior + formal * self._block_share) * root
+        kept = np.linalg.inv(prior + information @ biased)
         covariance = np.linalg.inv(prior + kept @ information)
         mean = self.sigma * (covariance @ (kept @ score))
         return mean, np.asarray(0.5 * (covariance + covariance.T) * self.sigma[:, None] * self.sigma)
+
+
+def _following(covariance: Float64, held: npt.NDArray[np.bool_]) -> Float64:
+    """(C, H) by which all change per unit of those that are held, which change by one themselves."""
+    out = np.zeros((len(held), int(held.sum())))
+    out[held] = np.eye(int(held.sum()))
+    out[~held] = np.linalg.solve(covariance[np.ix_(held, held)], covariance[np.ix_(held, ~held)]).T
+    return out

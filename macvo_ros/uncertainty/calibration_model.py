@@ -18,7 +18,8 @@ A pixel is measured where it would be under a perfect calibration, plus an error
 
     of both cameras     focal length f and radial distortion k1:   du = fx x (f + k1 r^2),  dv = fy y (f + k1 r^2)
                         and the principal point: du = centre_u,  dv = centre_v, which tilts every translation
-    of the right one    rotation (pitch, yaw, roll) about its optical axes x, y, z, and its own focal length
+    of the right one    rotation (pitch, yaw, roll) about its optical axes x, y, z, its own focal length, and how far
+                        it stands ahead of the left one, as a share of the baseline: du = x d ahead
     of each             a smooth field: the polynomials of second to fifth degree that those leave
 
 with (x, y) = ((u - cx) / fx, (v - cy) / fy). Rectification is never exact: on KITTI matches are off by up to a pixel
@@ -40,14 +41,16 @@ from macvo_ros.settings.config import CalibrationPriorConfig
 
 Float64 = npt.NDArray[np.float64]
 
-PHYSICAL = ("pitch", "yaw", "roll", "focal", "focal_right", "k1", "centre_u", "centre_v")
-PITCH, YAW, ROLL, FOCAL, FOCAL_RIGHT, K1, CENTRE_U, CENTRE_V = range(8)
+PHYSICAL = ("pitch", "yaw", "roll", "focal", "focal_right", "k1", "centre_u", "centre_v", "ahead")
+PITCH, YAW, ROLL, FOCAL, FOCAL_RIGHT, K1, CENTRE_U, CENTRE_V, AHEAD = range(9)
 FIELD_DEGREES = tuple((degree - j, j) for degree in range(2, 6) for j in range(degree + 1))
 _FIELD = len(FIELD_DEGREES)
-LEFT_U, LEFT_V, RIGHT_U = (slice(8 + i * _FIELD, 8 + (i + 1) * _FIELD) for i in range(3))
-SIZE = 8 + 3 * _FIELD
-SCALING = (YAW, CENTRE_U, CENTRE_V)
-"""Those that change the scale or the direction of all motions."""
+LEFT_U, LEFT_V, RIGHT_U = (slice(9 + i * _FIELD, 9 + (i + 1) * _FIELD) for i in range(3))
+SIZE = 9 + 3 * _FIELD
+CONSIDERED = (CENTRE_U, CENTRE_V)
+"""Those that are not corrected, only in the covariance (`calibration_filter.py`)."""
+SCALING = (YAW,)
+"""Those that change the scale of all motions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,7 @@ class CalibrationModel:
         sigma[[PITCH, YAW, ROLL]] = np.radians([prior.pitch, prior.yaw, prior.roll])
         sigma[[FOCAL, FOCAL_RIGHT, K1]] = prior.focal, prior.focal_right, prior.k1
         sigma[[CENTRE_U, CENTRE_V]] = prior.centre * size
+        sigma[AHEAD] = prior.ahead
         return sigma
 
     def corrected(self, points: Keypoints, error: Float64) -> Keypoints:
@@ -118,6 +122,7 @@ class CalibrationModel:
         u = u - (disparity - camera.disparity_offset)
         x = u / camera.fx
         right[:, FOCAL] = right[:, FOCAL_RIGHT] = u
+        right[:, AHEAD] = u * (disparity - camera.disparity_offset) / camera.fx
         right[:, K1] = u * (x * x + y * y)
         right[:, PITCH], right[:, YAW], right[:, ROLL] = camera.fx * x * y, -camera.fx * (1 + x * x), camera.fx * y
         right[:, RIGHT_U] = polynomials(camera, u, v, FIELD_DEGREES)

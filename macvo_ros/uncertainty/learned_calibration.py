@@ -28,6 +28,7 @@ from macvo_ros.geometry.camera_info_file import save_camera_infos, save_raw_cali
 from macvo_ros.geometry.rectification import RawCamera, RawStereoCalibration
 from macvo_ros.geometry.se3 import exp_so3
 from macvo_ros.uncertainty.calibration_model import (
+    AHEAD,
     CENTRE_U,
     CENTRE_V,
     FOCAL,
@@ -42,7 +43,7 @@ from macvo_ros.uncertainty.calibration_model import (
 
 Float64 = npt.NDArray[np.float64]
 
-_UNITS = dict.fromkeys(("pitch", "yaw", "roll"), "deg") | dict.fromkeys(("focal", "focal_right"), "%")
+_UNITS = dict.fromkeys(("pitch", "yaw", "roll"), "deg") | dict.fromkeys(("focal", "focal_right", "ahead"), "%")
 _UNITS |= dict.fromkeys(("centre_u", "centre_v"), "px")
 _SCALES = {"deg": 180 / np.pi, "%": 100.0}
 _AXES = {"pitch": "x", "yaw": "y", "roll": "z"}
@@ -103,6 +104,8 @@ class LearnedCalibration:
             size, off = f"{abs(figure.value):.3f} +- {figure.sigma:.3f}", f"{figure.value:+.3f} +- {figure.sigma:.3f}"
             if figure.name in _AXES:
                 text = f"the right camera is turned by {off} deg about {_AXES[figure.name]}"
+            elif figure.name == "ahead":
+                text = f"the right camera stands {off} % of the baseline ahead of the left"
             elif figure.unit == "%":
                 side = "right focal length" if figure.name == "focal_right" else "focal length"
                 text = f"the {side} is {size} % too {'small' if figure.value > 0 else 'large'} in the calibration"
@@ -141,4 +144,5 @@ class LearnedCalibration:
             for scale, cx in zip(scales, (camera.cx, camera.cx - camera.disparity_offset), strict=True)
         ]
         rotation = exp_so3(np.array([error[PITCH], error[YAW], error[ROLL]])).T
-        return RawStereoCalibration(sides[0], sides[1], rotation, rotation @ np.array([-camera.baseline, 0.0, 0.0]))
+        right = camera.baseline * np.array([1.0, 0.0, error[AHEAD]])
+        return RawStereoCalibration(sides[0], sides[1], rotation, -rotation @ right)

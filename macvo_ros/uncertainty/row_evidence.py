@@ -24,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.uncertainty.calibration_filter import Evidence
+from macvo_ros.uncertainty.block_scatter import Evidence
 from macvo_ros.uncertainty.calibration_model import FIELD_DEGREES, PITCH, ROLL, SIZE, CalibrationModel, polynomials
 
 Float64 = npt.NDArray[np.float64]
@@ -36,6 +36,9 @@ _ROUNDS, _KERNEL = 3, 1.5
 _NOISE = 0.05
 """Pixels, at least: what tracking a corner is good to (`matching/epipolar_error.py`)."""
 _FIELD = ((0, 1), *FIELD_DEGREES)
+_FIELD_SIGMA = 0.4
+"""Pixels of an image 1000 pixels wide: what each shape of the field may be, the default of `calibration.prior.field`.
+Where corners are in one part of the image only, a field that may be anything turns cameras by half a degree."""
 
 
 def row_evidence(model: CalibrationModel, pixel: Float64, disparity: Float64, vertical: Float64) -> Evidence:
@@ -49,14 +52,15 @@ def row_evidence(model: CalibrationModel, pixel: Float64, disparity: Float64, ve
     columns = np.column_stack((wanted, polynomials(camera, u, v, _FIELD)))
     weight = np.ones(len(pixel))
     sigma = _NOISE
-    ridge = 1e-9 * len(pixel) * np.eye(columns.shape[1])
+    may_be = np.full(columns.shape[1], _FIELD_SIGMA * camera.width / 1000.0)
+    may_be[:2] = np.inf
     for _ in range(_ROUNDS):
         weighted = weight[:, None] * columns
-        fit = np.linalg.solve(columns.T @ weighted + ridge, vertical @ weighted)
+        fit = np.linalg.solve(columns.T @ weighted + np.diag((sigma / may_be) ** 2), vertical @ weighted)
         left = np.abs(vertical - columns @ fit)
         sigma = max(1.48 * float(np.median(left)), _NOISE)
         weight = np.minimum(1.0, _KERNEL * sigma / np.maximum(left, 1e-12))
-    normal = (columns.T @ (weight[:, None] * columns) + ridge) / sigma**2
+    normal = columns.T @ (weight[:, None] * columns) / sigma**2 + np.diag(may_be**-2)
     own = normal[:2, :2] - normal[:2, 2:] @ np.linalg.solve(normal[2:, 2:], normal[2:, :2])
     at = np.ix_([PITCH, ROLL], [PITCH, ROLL])
     information[at] = own * camera.fy**2
