@@ -43,6 +43,8 @@ _MEMORY = 0.5
 """Share of a posterior that the next frame begins with: a fault lasts two frames on average. Chosen, not fitted."""
 LARGEST, SMALLEST = 1.0, 1e-30
 """Bounds of a p-value: eight times a tail may exceed 1, and none is 0."""
+WHOSE_MOTION = ("appearance_mismatch", "second_motion")
+"""Figures that say whose motion it is, and nothing by themselves."""
 ESTABLISHED = 0.5
 """Probability from which a frame is at fault rather than not; by definition."""
 
@@ -66,9 +68,8 @@ def doubt(config: DoubtConfig, matcher: str, checks: Checks, before: float, othe
     tails, prior = tail_probabilities(matcher, checks), prior_of(config, before)
     odds = {name: _odds(prior, min(LARGEST, max(len(tails) * tail, SMALLEST))) for name, tail in tails.items()}
     # What is in every sound frame says nothing.
-    fixed = (odds.pop("appearance_mismatch") - _odds(prior, LARGEST)) * other.fixed
-    odds.pop("second_motion", None)
-    worst = max(odds, key=lambda name: odds[name])
+    fixed = (odds["appearance_mismatch"] - _odds(prior, LARGEST)) * other.fixed
+    worst = max((name for name in odds if name not in WHOSE_MOTION), key=lambda name: odds[name])
     against = {worst: odds[worst], "appearance_mismatch": fixed + other.passing, "second_motion": other.second}
     total = sum(against.values())
     fault = total / (1 + total)

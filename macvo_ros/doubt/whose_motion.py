@@ -24,7 +24,7 @@ With
 
 the odds against the world's motion are, for each of the others,
 
-    passes by, the camera moved as predicted           g(1 - m) / (g(m) L(M))
+    passes by, the camera moved as predicted           (g(1 - m) / g(m) - g(1)) / L(M)
     passes by, the camera moved by the second motion S g(1 - b) L(S) / (g(b) L(M)),      b: share of the image behind S
     fixed to the camera, of any size                   odds of a fault by m alone, times P(at rest) / P(predicted)
 
@@ -68,7 +68,10 @@ class Predicted:
 
     def likelihood(self, motion: RelativeMotion) -> float:
         """Density of a measured motion of the camera over that of any motion."""
-        (near, spread), (far, wide) = (self._distance(each, motion) for each in (self.prior, self.unknown))
+        # Nothing is wider than anything: after a jump of the clock a prediction may say less than none.
+        least = np.minimum(self.prior.information, self.unknown.information)
+        anything = MotionPrior(self.unknown.motion, least)
+        (near, spread), (far, wide) = (self._distance(each, motion) for each in (self.prior, anything))
         ratio = 0.5 * (np.linalg.slogdet(wide)[1] - np.linalg.slogdet(spread)[1] - near + far)
         return (1 - self.surprise) * math.exp(min(ratio, 50.0)) + self.surprise
 
@@ -116,7 +119,8 @@ def whose_motion(
         other = alternative / likelihood * _passers_by(1 - share) / _passers_by(share)
     predicted_to_move = RelativeMotion(prior.motion, measured.covariance)
     return OtherMotion(
-        passing=_passers_by(1 - mismatch) / _passers_by(mismatch) / likelihood,
+        # Less what is in every sound frame: where nothing contradicts, nothing is to be explained.
+        passing=(_passers_by(1 - mismatch) / _passers_by(mismatch) - _passers_by(1.0)) / likelihood,
         second=other,
         fixed=_at_rest(measured) / max(_at_rest(predicted_to_move), config.false_alarm_rate),
     )

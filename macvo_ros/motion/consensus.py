@@ -33,8 +33,8 @@ Mask = npt.NDArray[np.bool_]
 
 _TRIES = 200
 """Triples: if half of the points are on one thing, all are missed once in 10^11 times."""
-_POLISHED = 3
-"""Times that the best motion is solved from those that agree with it, and these are counted again; chosen."""
+_BEST, _POLISHED = 5, 3
+"""So many of the best are solved so often from those that agree with them, and these are counted again; chosen."""
 
 
 def agreeing(pairs: PointPairs, motion: Float64) -> Mask:
@@ -50,12 +50,18 @@ def consensus(pairs: PointPairs, config: PoseConfig, seed: int = 0) -> Float64:
     chance = (1 / size) / (1 / size).sum()
     tried = [rng.choice(len(pairs), 3, replace=False, p=chance) for _ in range(_TRIES)]
     motions = [_through(pairs.reference[three], pairs.current[three]) for three in tried]
-    best = max(motions, key=lambda motion: int(agreeing(pairs, motion).sum()))
+    best = sorted(motions, key=lambda motion: -int(agreeing(pairs, motion).sum()))[:_BEST]
+    polished = [_polished(pairs, motion, config) for motion in best]
+    return max(polished, key=lambda motion: int(agreeing(pairs, motion).sum()))
+
+
+def _polished(pairs: PointPairs, motion: Float64, config: PoseConfig) -> Float64:
+    """The (4, 4) motion solved from the points that agree with it, some times over."""
     for _ in range(_POLISHED):
-        agree = agreeing(pairs, best)
+        agree = agreeing(pairs, motion)
         if agree.sum() >= 3:
-            best = solve_pose(pairs.subset(agree), best, config).motion
-    return best
+            motion = solve_pose(pairs.subset(agree), motion, config).motion
+    return motion
 
 
 def _through(reference: Float64, current: Float64) -> Float64:
