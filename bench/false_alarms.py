@@ -15,9 +15,10 @@
 """How often sound frames are called DEGRADED or LOST: false alarms, with 95 % confidence intervals.
 
     python -m bench.false_alarms SEQUENCE [SEQUENCE ...] [--step 1] [--matcher lite] [--rendered N] [--first-seed 901]
+                                 [--worlds dynamic ...] [--log false_alarms]
 
 SEQUENCE: folders of fault-free real sequences. --rendered: frames of rendered worlds, thirty a scene, of seeds that
-nothing was measured on. Writes bench/results/false_alarms.txt.
+nothing was measured on. --log: name of the file in bench/results.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ def interval(found: int, of: int) -> str:
     return f"{found} ({100 * low:.2f} .. {100 * high:.2f} %)"
 
 
-def rendered(frames: int, first_seed: int) -> Iterator[Sequence]:
-    """Scenes of all worlds in turn, until there are so many frames."""
+def rendered(worlds: list[str], frames: int, first_seed: int) -> Iterator[Sequence]:
+    """Scenes of the worlds in turn, until there are so many frames."""
     for number, seed in zip(range(-(-frames // SCENE)), count(first_seed), strict=False):
-        yield RenderedSequence(list(WORLDS)[number % len(WORLDS)], SCENE, seed)
+        yield RenderedSequence(worlds[number % len(worlds)], SCENE, seed)
 
 
 def states(sequence: Sequence, matcher: str) -> np.ndarray:
@@ -73,6 +74,8 @@ def main() -> None:
     parser.add_argument("--matcher", default="lite")
     parser.add_argument("--rendered", type=int, default=0)
     parser.add_argument("--first-seed", type=int, default=901)
+    parser.add_argument("--worlds", nargs="+", default=list(WORLDS))
+    parser.add_argument("--log", default="false_alarms")
     args = parser.parse_args()
     found: dict[str, list[np.ndarray]] = {}
     for path in args.sequences:
@@ -80,7 +83,7 @@ def main() -> None:
             sequence = open_sequence(path, step=step)
             name = sequence.name if step == 1 else f"{sequence.name}, every {step}th"
             found[name] = [states(sequence, args.matcher)]
-    for sequence in rendered(args.rendered, args.first_seed):
+    for sequence in rendered(args.worlds, args.rendered, args.first_seed):
         found.setdefault("rendered", []).append(states(sequence, args.matcher))
     rows = []
     for name, parts in found.items():
@@ -88,8 +91,9 @@ def main() -> None:
         degraded, lost = (int(np.sum(status == int(s))) for s in (Status.DEGRADED, Status.LOST))
         rows.append([name, str(len(status)), interval(degraded, len(status)), interval(lost, len(status))])
     head = ["fault-free frames", "number", "DEGRADED (95 % interval)", "LOST (95 % interval)"]
-    text = f"false alarms, {args.matcher}\n{format_table(head, rows)}\n"
-    name = "false_alarms" if args.matcher == "lite" else f"false_alarms_{args.matcher}"
+    seeds = f", rendered seeds from {args.first_seed}" if args.rendered else ""
+    text = f"false alarms, {args.matcher}{seeds}\n{format_table(head, rows)}\n"
+    name = args.log if args.matcher == "lite" else f"{args.log}_{args.matcher}"
     atomic_write(Path(__file__).parent / "results" / f"{name}.txt", f"{text}\n{measured_with()}\n")
     print(text)
 

@@ -70,8 +70,8 @@ def measure(name: str, frames: int, pixels: int, words: list[str]) -> Found:
     assert poses is not None
     seen: list[tuple[int, TwoFrameResult]] = []
 
-    def remembering(*given: object) -> TwoFrameResult:
-        result = two_frame_motion(*given)  # type: ignore[arg-type]
+    def remembering(*given: object, near: bool = False) -> TwoFrameResult:
+        result = two_frame_motion(*given, near=near)  # type: ignore[arg-type]
         seen.append((given[3].reference.stamp, result))  # type: ignore[attr-defined]
         return result
 

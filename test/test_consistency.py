@@ -21,14 +21,13 @@ import numpy as np
 import pytest
 import torch
 
-from macvo_ros.doubt.consistency import Outliers, appearance_mismatch, find_flow_outliers, may_move_with_camera
+from macvo_ros.doubt.consistency import Outliers, appearance_mismatch, find_flow_outliers
 from macvo_ros.doubt.second_motion import find_second_motion
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_so3, transform
 from macvo_ros.matching.matcher import FlowMatch, Match, StereoMatch
 from macvo_ros.matching.rigid_flow import rigid_flow
 from macvo_ros.settings.config import Config
-from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 CAMERA = StereoCamera(200.0, 200.0, 159.5, 99.5, 0.12, 320, 200)
 MOTION = transform(exp_so3(np.array([0.01, -0.02, 0.005])), np.array([0.05, 0.01, 0.08]))
@@ -123,14 +122,3 @@ def test_appearance_is_compared_in_images_of_every_size(pixels):
     assert appearance_mismatch(camera, (image, image[::-1]), near, STILL) > 0.3
     unsure = Match(StereoMatch(near.disparity, torch.full(image.shape, 1e4)))
     assert appearance_mismatch(camera, (image, image[::-1]), unsure, MOTION) == 0.0
-
-
-def test_only_a_motion_that_may_be_none_may_be_that_of_something_fixed_to_the_camera():
-    covariance = np.diag([0.002**2] * 3 + [0.001**2] * 3)
-    assert may_move_with_camera(RelativeMotion(np.eye(4), covariance))
-    assert may_move_with_camera(RelativeMotion(transform(np.eye(3), np.array([0.0, 0.0, 0.004])), covariance))
-    assert not may_move_with_camera(RelativeMotion(transform(np.eye(3), np.array([0.0, 0.0, 0.03])), covariance))
-    turned = transform(exp_so3(np.array([0.0, 0.01, 0.0])), np.zeros(3))
-    assert not may_move_with_camera(RelativeMotion(turned, covariance))
-    # Known so badly that it may as well be none.
-    assert may_move_with_camera(RelativeMotion(turned, 100 * covariance))

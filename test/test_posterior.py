@@ -27,18 +27,23 @@ from macvo_ros.doubt.checks import Checks
 from macvo_ros.doubt.mixture import mixed
 from macvo_ros.doubt.posterior import doubt, doubtful
 from macvo_ros.doubt.sound_frames import LEVELS, tail_probability, usual
+from macvo_ros.doubt.whose_motion import OtherMotion, whose_motion
 from macvo_ros.geometry.se3 import exp_so3, transform
 from macvo_ros.motion.point_pairs import PointPairs
 from macvo_ros.motion.pose_solver import solve_pose
 from macvo_ros.settings.config import DoubtConfig, PoseConfig
+from macvo_ros.uncertainty.motion_prior import MotionPrior
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 SOUND = Checks(1.0, 0.0, 0.0, 0.0, 0.02, 0.0, 0.0, 0.0)
 CONFIG = DoubtConfig()
 
 
-def probability(checks: Checks, before: float = 0.0) -> float:
-    return doubt(CONFIG, "lite", checks, before).fault
+FREE = MotionPrior(np.eye(4), np.diag([0.3**-2] * 3 + [0.2**-2] * 3))
+
+
+def probability(checks: Checks, before: float = 0.0, other: OtherMotion = OtherMotion()) -> float:  # noqa: B008
+    return doubt(CONFIG, "lite", checks, before, other).fault
 
 
 def test_tail_probabilities_are_those_of_the_quantiles():
@@ -64,9 +69,9 @@ def test_an_ordinary_frame_is_not_doubted():
     assert probability(SOUND) < 0.1 * doubtful(CONFIG)
 
 
-@pytest.mark.parametrize("check", ["flow_outliers", "appearance_mismatch", "second_motion", "rejected_keypoints"])
+@pytest.mark.parametrize("check", ["flow_outliers", "missing_keypoints", "unconfirmed_stereo", "rejected_keypoints"])
 def test_each_check_alone_can_call_a_frame_lost(check):
-    found = doubt(CONFIG, "lite", dataclasses.replace(SOUND, **{check: 0.95}), 0.0)
+    found = doubt(CONFIG, "lite", dataclasses.replace(SOUND, **{check: 0.95}), 0.0, OtherMotion())
     assert found.check == check
     assert found.fault > 0.5
 
@@ -77,23 +82,32 @@ def test_what_one_frame_in_a_hundred_has_is_degraded_at_most():
 
 
 def test_doubt_outlives_the_frame_and_not_the_next_few():
-    fault, frames = 1.0, 0
-    while fault > doubtful(CONFIG):
-        fault, frames = probability(SOUND, fault), frames + 1
+    found, frames = doubt(CONFIG, "lite", SOUND, 1.0, OtherMotion()), 1
+    while found.fault > doubtful(CONFIG):
+        found, frames = doubt(CONFIG, "lite", SOUND, found.lasting, OtherMotion()), frames + 1
     assert 2 <= frames <= 5
 
 
 def test_unusual_frames_in_a_row_do_not_add_up():
     unusual = dataclasses.replace(SOUND, residuals=usual("lite", "residuals"))
-    fault = probability(unusual)
+    first = found = doubt(CONFIG, "lite", unusual, 0.0, OtherMotion())
     for _ in range(20):
-        fault = probability(unusual, fault)
-    assert fault == pytest.approx(probability(unusual))
+        found = doubt(CONFIG, "lite", unusual, found.lasting, OtherMotion())
+    assert found.fault == pytest.approx(first.fault)
+
+
+def test_two_motions_in_view_are_remembered():
+    """An even choice between two motions makes the next frame's bad residuals a fault, which alone they are not."""
+    unusual = dataclasses.replace(SOUND, residuals=1.5 * usual("lite", "residuals"))
+    two = doubt(CONFIG, "lite", SOUND, 0.0, OtherMotion(second=0.9))
+    assert two.fault < 0.5
+    assert probability(unusual) < 0.1
+    assert probability(unusual, two.lasting) > 0.5
 
 
 def test_without_a_prior_nothing_is_doubted():
     never = DoubtConfig(prior=0.0)
-    found = doubt(never, "lite", Checks(99.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 0.0)
+    found = doubt(never, "lite", Checks(99.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 0.0, OtherMotion(9.0, 9.0, 9.0))
     assert found.fault == 0.0 == doubtful(never)
 
 
@@ -133,8 +147,10 @@ def test_mixed_covariances_are_consistent_beside_a_second_motion(share):
             )
             support = float(second.inlier.sum() / len(pairs))
             alternative = RelativeMotion(second.motion, measured.covariance)
-        checks = Checks(solution.chi2, 0.0, 0.0, 0.0, float(rejected.mean()), float(rejected.mean()), 0.0, support)
-        covariance = mixed(measured, alternative, probability(checks)).covariance
+        left = float(rejected.mean()) - support
+        checks = Checks(solution.chi2, 0.0, 0.0, 0.0, left, left, 0.0, support)
+        other = whose_motion(CONFIG, measured, FREE, FREE, float(rejected.mean()), (alternative.motion, support))
+        covariance = mixed(measured, alternative, probability(checks, other=other)).covariance
         error = motion_error(truth, solution.motion)
         nees.append(error @ np.linalg.solve(covariance, error))
     assert 4 < np.mean(nees) < 8

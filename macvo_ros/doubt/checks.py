@@ -22,7 +22,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.doubt.consistency import Outliers, appearance_mismatch, find_flow_outliers, may_move_with_camera
+from macvo_ros.doubt.consistency import Outliers, appearance_mismatch, find_flow_outliers
 from macvo_ros.doubt.second_motion import SecondMotion, find_second_motion
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.epipolar_error import RowCheck
@@ -33,9 +33,6 @@ from macvo_ros.settings.config import Config
 
 Float64 = npt.NDArray[np.float64]
 
-_PASSING = 0.25
-"""Share of the image that passers-by cover: of right motions in worlds full of them 99 % mismatch less
-(`python -m bench.passers_by`)."""
 STEREO = ("epipolar_error", "unconfirmed_stereo")
 """Checks on the stereo match: where one of them speaks, the frame's depths are no measurement."""
 
@@ -49,10 +46,10 @@ class Checks:
     unconfirmed_stereo: by how much more of the image's corners have no confirmed stereo match than is usual (0 to 1).
     missing_keypoints: the part (0 to 1) of the chosen keypoints that were not found again in all four images, or whose
     depth was well known and is not.
-    rejected_keypoints: the part of those found, and of known depth, that contradict the motion; beyond infinity any.
-    flow_outliers: the part of the certain matches of the image that contradict the motion.
-    appearance_mismatch: the part of the image's texture that does not look as the motion predicts; 0 where passers-by
-    explain it and the motion cannot be that of something fixed to the camera. Not so over a long gap.
+    rejected_keypoints: the part of those found, and of known depth, that contradict the motion, and agree on no second
+    one; beyond infinity any.
+    flow_outliers: the part of the certain matches of the image that contradict the motion, likewise.
+    appearance_mismatch: the part of the image's texture that does not look as the motion predicts.
     second_motion: the part of the image, or of the keypoints, that agrees on another motion; 0: there is none.
     """
 
@@ -78,12 +75,9 @@ def run_checks(
     result: TwoFrameResult,
     predicted: Float64,
     usual: RowCheck,
-    *,
-    bridged: bool = False,
 ) -> tuple[Checks, SecondMotion | None]:
     """Check the motion of a result; frames, matches: the reference's and the current one's; predicted: (4, 4) motion.
 
-    bridged: over so long a gap that nothing is predicted, and little may be in view of what was.
     usual: how well the stereo matches of these cameras keep to their rows (`RectificationMonitor`).
     """
     camera, motion = frames[1].camera, result.solution.motion
@@ -96,18 +90,17 @@ def run_checks(
     keypoints = frames[0].from_full(result.landmarks.pixel - result.flow)
     disagree = Outliers(float(rejected.sum() / max((known | impossible).sum(), 1)), keypoints[rejected])
     second = find_second_motion(config, camera, matches, (disagree, outliers), predicted)
+    passing = (0.0, 0.0) if second is None else second.agree
     images = frames[0].grey[0], frames[1].grey[0]
     mismatch = appearance_mismatch(camera, images, matches[0], motion, frames[1].masked)
-    if mismatch < _PASSING and not bridged and not may_move_with_camera(result.relative):
-        mismatch = 0.0
     rows = matches[1].row_check()
     checks = Checks(
         residuals=result.solution.chi2 if metric else 0.0,
         epipolar_error=math.sqrt(max(rows.epipolar_var - usual.epipolar_var, 0.0)),
         unconfirmed_stereo=max(rows.unconfirmed - usual.unconfirmed, 0.0),
         missing_keypoints=1.0 - len(rejected) / result.chosen * (1.0 - lost_depth(full, result.points)),
-        rejected_keypoints=disagree.share if metric else 0.0,
-        flow_outliers=outliers.share,
+        rejected_keypoints=max(disagree.share - passing[0], 0.0) if metric else 0.0,
+        flow_outliers=max(outliers.share - passing[1], 0.0),
         appearance_mismatch=mismatch,
         second_motion=0.0 if second is None or not metric else second.support,
     )

@@ -28,21 +28,15 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
-from macvo_ros.geometry.se3 import difference
 from macvo_ros.images.frame import Image
 from macvo_ros.images.work_size import shrunk
 from macvo_ros.matching.matcher import Match
 from macvo_ros.matching.rigid_flow import rigid_flow
-from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-CHI2_6 = 22.46
-"""99.9 % point of a chi-square variable with six degrees of freedom: a motion farther from another refutes it."""
-_STILL = 1e-3
-"""Metres and radians by which an arm sways or a mount gives, one sigma; chosen."""
 # What the figures are taken with is chosen, not measured: what is usual of them is (`python -m bench.sound_frames`).
 _CELL = 8
 """Pixels between the places that are asked, in an image of up to 640 columns; in proportion beyond."""
@@ -104,17 +98,6 @@ def find_flow_outliers(camera: StereoCamera, reference: Match, match: Match, mot
     contrary = certain & (difference > _SLACK + _SIGMAS * np.hypot(sigma, depth_spread))
     pixel = step * np.argwhere(contrary)[:, ::-1].astype(np.float64) + step // 2
     return Outliers(float(contrary.sum() / max(certain.sum(), _ENOUGH)), pixel)
-
-
-def may_move_with_camera(relative: RelativeMotion) -> bool:
-    """Whether a measured motion may be that of something fixed to the camera: none, within its covariance.
-
-    Such a thing looks as before at the same place. A motion that is measured to be one is not its motion, whatever part
-    of the image does not follow it: people and cars that pass by fill a third of it.
-    """
-    offset = difference(np.eye(4), relative.motion)
-    covariance = relative.covariance + np.diag([_STILL**2] * 6)
-    return bool(offset @ np.linalg.solve(covariance, offset) <= CHI2_6)
 
 
 def appearance_mismatch(

@@ -21,9 +21,11 @@ the odds of a fault are
     P / (1 - P)  =  prior / (1 - prior)  *  s p^(s - 1)
 
 so an ordinary frame (p near 1) speaks for soundness by the factor s, one in a million for a fault by s 10^(6 (1 - s)).
-The prior is the configured one, and after a frame that was at fault (P > 1/2) what remains of that: faults last for
-more than one frame. Less is not remembered: frames that are a little unusual in a row mostly have one harmless cause
-(darkness, rain, foliage), and must not add up to a fault.
+Two figures are weighed otherwise: what does not look as the motion predicts, and a second motion, tell whose motion it
+is (`whose_motion.py`), and the odds of its being another's are added to those of a fault.
+The prior is the configured one, and half of what lasts of the frame before: faults (P > 1/2) last for more than one
+frame, and what is in view stays in view. Less is not remembered: frames that are a little unusual in a row mostly have
+one harmless cause (darkness, rain, foliage), and must not add up to a fault.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from dataclasses import dataclass
 
 from macvo_ros.doubt.checks import Checks
 from macvo_ros.doubt.sound_frames import tail_probabilities
+from macvo_ros.doubt.whose_motion import OtherMotion
 from macvo_ros.settings.config import DoubtConfig
 
 _SHAPE = 0.1
@@ -40,37 +43,50 @@ _MEMORY = 0.5
 """Share of a posterior that the next frame begins with: a fault lasts two frames on average. Chosen, not fitted."""
 LARGEST, SMALLEST = 1.0, 1e-30
 """Bounds of a p-value: eight times a tail may exceed 1, and none is 0."""
+WHOSE_MOTION = ("appearance_mismatch", "second_motion")
+"""Figures that say whose motion it is, and nothing by themselves."""
 ESTABLISHED = 0.5
 """Probability from which a frame is at fault rather than not; by definition."""
 
 
 @dataclass(frozen=True)
 class Doubt:
-    """What is held of a motion. fault: probability; check, tail: the check that speaks most against it, its p-value."""
+    """What is held of a motion. fault: probability; check: the one that speaks most against it.
+
+    lasting: what of that may last: all of an established fault, and that two motions are in view.
+    """
 
     fault: float
     check: str
-    tail: float
+    lasting: float
 
 
-def doubt(config: DoubtConfig, matcher: str, checks: Checks, before: float) -> Doubt:
-    """Weigh the checks of a frame; before: the probability that the last frame was at fault."""
-    tails = tail_probabilities(matcher, checks)
-    worst = min(tails, key=lambda name: tails[name])
-    p = min(LARGEST, max(len(tails) * tails[worst], SMALLEST))
-    return Doubt(_posterior(prior_of(config, before), p), worst, tails[worst])
+def doubt(config: DoubtConfig, matcher: str, checks: Checks, before: float, other: OtherMotion) -> Doubt:
+    """Weigh the checks of a frame; before: what lasts of the doubt about the last; other: whose motion it is."""
+    if config.prior == 0.0:
+        return Doubt(0.0, "residuals", 0.0)
+    tails, prior = tail_probabilities(matcher, checks), prior_of(config, before)
+    odds = {name: _odds(prior, min(LARGEST, max(len(tails) * tail, SMALLEST))) for name, tail in tails.items()}
+    # What is in every sound frame says nothing.
+    fixed = (odds["appearance_mismatch"] - _odds(prior, LARGEST)) * other.fixed
+    worst = max((name for name in odds if name not in WHOSE_MOTION), key=lambda name: odds[name])
+    against = {worst: odds[worst], "appearance_mismatch": fixed + other.passing, "second_motion": other.second}
+    total = sum(against.values())
+    fault = total / (1 + total)
+    lasting = fault if fault > ESTABLISHED else (total - odds[worst]) / (1 + total)
+    return Doubt(fault, max(against, key=lambda name: against[name]), lasting)
 
 
 def prior_of(config: DoubtConfig, before: float) -> float:
-    """Probability of a fault before a frame is looked at; before: that of the last frame."""
-    return config.prior + (1 - config.prior) * _MEMORY * (before if before > ESTABLISHED else 0.0)
+    """Probability of a fault before a frame is looked at; before: what lasts of the frame before."""
+    return config.prior + (1 - config.prior) * _MEMORY * before
 
 
 def doubtful(config: DoubtConfig) -> float:
     """Probability of a fault that a share `doubt.false_alarm_rate` of all sound frames reaches."""
-    return _posterior(config.prior, config.false_alarm_rate)
+    odds = _odds(config.prior, config.false_alarm_rate)
+    return odds / (1 + odds)
 
 
-def _posterior(prior: float, p: float) -> float:
-    odds = prior / (1 - prior) * _SHAPE * p ** (_SHAPE - 1)
-    return float(odds / (1 + odds))
+def _odds(prior: float, p: float) -> float:
+    return float(prior / (1 - prior) * _SHAPE * p ** (_SHAPE - 1))

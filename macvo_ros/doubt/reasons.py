@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+from macvo_ros.doubt.posterior import WHOSE_MOTION
 from macvo_ros.doubt.sound_frames import usual
 from macvo_ros.motion.two_frame import TwoFrameResult
 
@@ -36,7 +37,7 @@ _SENTENCES = {
     "second_motion": "{figure:.0%} of the image agrees on a second motion (usually up to {usual:.0%}): something large "
     "moves, or moves with the camera",
 }
-_REMAINS = "the frame before was lost; this one looks sound, but a fault mostly lasts for more than one frame"
+_REMAINS = "the frame before was doubtful; this one looks sound, but a fault mostly lasts for more than one frame"
 _PRIOR_LIMIT = 0.3
 """Share of the information in the weakest direction from the prediction, from which the evidence is thin.
 Chosen, not measured."""
@@ -45,9 +46,10 @@ Chosen, not measured."""
 def doubt_reason(matcher: str, check: str, figure: float) -> str:
     """Why a motion is doubted: by which check, its figure on this frame, and the figure of 99 % of sound frames.
 
-    Where no check is unusual, the doubt is what remains of the frame before.
+    Where no check is unusual, the doubt is what remains of the frame before. (Of whose motion it is, a usual figure may
+    say much where nothing was predicted.)
     """
-    if figure <= usual(matcher, check):
+    if figure <= usual(matcher, check) and check not in WHOSE_MOTION:
         return _REMAINS
     return _SENTENCES[check].format(figure=figure, usual=usual(matcher, check))
 

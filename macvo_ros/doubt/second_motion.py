@@ -28,9 +28,10 @@ import numpy.typing as npt
 from macvo_ros.doubt.consistency import Outliers
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.matching.matcher import Match, look_up
+from macvo_ros.motion.consensus import agreeing
 from macvo_ros.motion.covariance import depth_is_linear
-from macvo_ros.motion.point_pairs import point_pairs
-from macvo_ros.motion.pose_solver import REJECT_CHI2_3, solve_pose
+from macvo_ros.motion.point_pairs import PointPairs, point_pairs
+from macvo_ros.motion.pose_solver import solve_pose
 from macvo_ros.settings.config import Config
 
 Float64 = npt.NDArray[np.float64]
@@ -41,10 +42,15 @@ _MAJORITY = 0.5
 
 @dataclass(frozen=True, eq=False)
 class SecondMotion:
-    """motion: (4, 4), as the estimated one; support: the part (0 to 1) of the image, or of the keypoints, behind it."""
+    """motion: (4, 4), as the estimated one; agree: shares (0 to 1) of the keypoints and of the image behind it."""
 
     motion: Float64
-    support: float
+    agree: tuple[float, float]
+
+    @property
+    def support(self) -> float:
+        """The larger of the two shares."""
+        return max(self.agree)
 
 
 def find_second_motion(
@@ -60,24 +66,21 @@ def find_second_motion(
     finely than the rest of the image, so they tell two motions apart that differ by a fraction of a pixel; the rest of
     the image is asked where keypoints are all on one thing.
     """
-    found = [_agreed(config, camera, matches, each, seed) for each in outliers]
-    return max((each for each in found if each is not None), key=lambda each: each.support, default=None)
+    pairs = [_with_depth(camera, matches, each) for each in outliers]
+    found = []
+    for kind in range(2):
+        if len(pairs[kind]) < config.pose.min_points:
+            continue
+        motion = solve_pose(pairs[kind], seed, config.pose).motion
+        # Within what was promised: the solver's own inliers may be a crowd that is merely less scattered.
+        agree = [int(agreeing(each, motion).sum()) for each in pairs]
+        if agree[kind] >= max(config.pose.min_points, _MAJORITY * len(outliers[kind].pixel)):
+            keypoints, image = (o.share * n / max(len(o.pixel), 1) for o, n in zip(outliers, agree, strict=True))
+            found.append(SecondMotion(motion, (keypoints, image)))
+    return max(found, key=lambda each: each.support, default=None)
 
 
-def _agreed(
-    config: Config, camera: StereoCamera, matches: tuple[Match, Match], outliers: Outliers, seed: Float64
-) -> SecondMotion | None:
-    """The motion that most of the outliers agree on."""
-    pixel = outliers.pixel
-    if len(pixel) < config.pose.min_points:
-        return None
-    points = look_up(pixel, *matches)
-    points = points.subset(depth_is_linear(camera, points))
-    if len(points.pixel) < config.pose.min_points:
-        return None
-    solution = solve_pose(point_pairs(camera, points), seed, config.pose)
-    # Within the covariance they were promised: the solver's own inliers may be a crowd that is merely less scattered.
-    agree = int(np.sum((solution.residual**2).sum(axis=1) <= REJECT_CHI2_3))
-    if agree < max(config.pose.min_points, _MAJORITY * len(pixel)):
-        return None
-    return SecondMotion(solution.motion, outliers.share * agree / len(pixel))
+def _with_depth(camera: StereoCamera, matches: tuple[Match, Match], outliers: Outliers) -> PointPairs:
+    """Those of the outliers whose depth is known, as points of both frames."""
+    points = look_up(outliers.pixel, *matches)
+    return point_pairs(camera, points.subset(depth_is_linear(camera, points)))

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -55,17 +56,28 @@ def tail_probabilities(matcher: str, checks: Checks) -> dict[str, float]:
     return {name: tail_probability(name, quantiles, getattr(checks, name)) for name, quantiles in table.items()}
 
 
-def tail_probability(check: str, quantiles: list[float], figure: float) -> float:
+def tail_probability(check: str, quantiles: Sequence[float], figure: float) -> float:
     """From the figures at LEVELS to the probability of one as large as `figure`."""
-    least = LEAST.get(check, 0.0)
-    scale = (lambda x: math.log(max(x, least))) if check in POWER_LAW else (lambda x: x)
-    x, knots = scale(figure), [(scale(0.0), 0.0)]
+    if check not in POWER_LAW:
+        return share_tail(quantiles, figure)
+    least = LEAST[check]
+    scaled = [math.log(max(each, least)) for each in (*quantiles, figure)]
+    return _interpolated(scaled[:-1], scaled[-1], math.log(least), _FACTOR)
+
+
+def share_tail(quantiles: Sequence[float], share: float) -> float:
+    """The same of a share of an image."""
+    return _interpolated(quantiles, share, 0.0, _SHARE)
+
+
+def _interpolated(quantiles: Sequence[float], x: float, least: float, apart: float) -> float:
+    """From quantiles at LEVELS to a tail probability, whose logarithm is linear between them and beyond."""
+    knots = [(least, 0.0)]
     for level, quantile in zip(LEVELS, quantiles, strict=True):
         # Knots must rise, where half of the frames have none of it too; the last two say how the tail goes on.
-        apart = _FACTOR if check in POWER_LAW else _SHARE
-        apart = apart if level == LEVELS[-1] else 0.2 * apart
-        knots.append((max(scale(quantile), knots[-1][0] + apart), math.log(1 - level)))
-    if x <= knots[0][0]:
+        step = apart if level == LEVELS[-1] else 0.2 * apart
+        knots.append((max(quantile, knots[-1][0] + step), math.log(1 - level)))
+    if x <= least:
         return 1.0
     (x0, y0), (x1, y1) = next(((a, b) for a, b in pairwise(knots) if x <= b[0]), (knots[-2], knots[-1]))
     return math.exp(y0 + (y1 - y0) * (x - x0) / (x1 - x0))

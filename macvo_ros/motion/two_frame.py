@@ -93,8 +93,13 @@ def two_frame_motion(
     frames: MatchedFrames,
     seed: Float64,
     prior: MotionPrior,
+    *,
+    near: bool = False,
 ) -> TwoFrameResult:
-    """Estimate the motion between two frames from their dense matches, starting at the (4, 4) `seed`."""
+    """Estimate the motion between two frames from their dense matches, starting at the (4, 4) `seed`.
+
+    near: the seed is a motion that keypoints agree on (`consensus.py`), and tells which of them are outliers.
+    """
     laps = Laps()
     camera = frames.current.full.camera
     in_images, chosen = match_keypoints(config, matcher, frames, laps)
@@ -112,7 +117,7 @@ def two_frame_motion(
 
     # A prior in metres has no meaning beside residuals that are not weighed in metres.
     metric = config.covariance.model in METRIC
-    solution, common = _solve(config, camera, points, seed, prior if metric else None)
+    solution, common = _solve(config, camera, points, seed, prior if metric else None, near=near)
     sources, calibration = _sensitivities(camera, assumed, points, common, solution)
     # The gain is linear in the noise whatever the metric was, so the real covariances go in, also in ablations.
     covariance = solution.covariance(common.pairs) + sources.excess(
@@ -210,6 +215,8 @@ def _solve(
     points: PointMatches,
     seed: Float64,
     prior: MotionPrior | None,
+    *,
+    near: bool,
 ) -> tuple[PoseSolution, CommonPoints]:
     """The motion, and the points that its residuals are linearised at, with the real covariances of their errors.
 
@@ -233,14 +240,16 @@ def _solve(
         # Linearised at PyPose's solution, for the covariance and the outliers.
         solution = solve_pose(pairs, motion, config.pose, prior, usable, iterate=False)
     elif model != "full":
-        solution = solve_pose(pairs, seed, config.pose, prior, usable)
+        solution = solve_pose(pairs, seed, config.pose, prior, usable, iterate=not near)
     else:
-        found, agree, _ = search_pose(pairs, seed, config.pose, prior, usable)
-        near = found if int(agree.sum()) >= config.pose.min_points else seed
+        motion = seed
+        if not near:
+            found, agree, _ = search_pose(pairs, seed, config.pose, prior, usable)
+            motion = found if int(agree.sum()) >= config.pose.min_points else seed
         for _ in range(config.pose.max_iterations):
-            common = at_common_points(camera, points, near)
-            solution = solve_linearised(common.pairs, common.current, near, config.pose, prior)
-            change, near = difference(near, solution.motion), solution.motion
+            common = at_common_points(camera, points, motion)
+            solution = solve_linearised(common.pairs, common.current, motion, config.pose, prior)
+            change, motion = difference(motion, solution.motion), solution.motion
             if change @ solution.information @ change < _SETTLED:
                 break
     inliers = int(solution.inlier.sum())

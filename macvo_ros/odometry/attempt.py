@@ -17,22 +17,27 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.doubt.checks import STEREO, run_checks
-from macvo_ros.doubt.consistency import CHI2_6
 from macvo_ros.doubt.mixture import mixed
 from macvo_ros.doubt.posterior import ESTABLISHED, Doubt, doubt, doubtful
 from macvo_ros.doubt.reasons import doubt_reason, thin_evidence
+from macvo_ros.doubt.whose_motion import whose_motion
 from macvo_ros.geometry.se3 import difference
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.matching.matcher import Match, Matcher, Prediction
 from macvo_ros.matching.motion_seed import feature_motion, same_start, seed_motion
+from macvo_ros.motion.consensus import agreeing, consensus
+from macvo_ros.motion.covariance import depth_is_linear
 from macvo_ros.motion.keypoint_matches import MatchedFrames, TooFewPoints
+from macvo_ros.motion.point_pairs import point_pairs
 from macvo_ros.motion.two_frame import TwoFrameResult, two_frame_motion
 from macvo_ros.odometry.status import Status
 from macvo_ros.settings.config import Config
@@ -42,8 +47,8 @@ from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 Float64 = npt.NDArray[np.float64]
 
-_VAGUE = 0.5
-"""Sigma of a prediction, in those of an unknown motion, from which it says little; chosen."""
+_CHI2_6 = 22.46
+"""99.9 % point of a chi-square variable with six degrees of freedom: a motion farther off refutes the prediction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +60,12 @@ class Attempt:
     status: Status
     reason: str
     fault: float
-    timings: dict[str, float]
+    timings: dict[str, float] = field(default_factory=dict)
     checks: dict[str, float] = field(default_factory=dict)
     doubted: bool = False
     """The fault is likelier than `doubt.false_alarm_rate` allows in a sound frame."""
+    lasting: float = 1.0
+    """What of the doubt may last for another frame (`Doubt.lasting`)."""
     stereo_at_fault: bool = False
     """The stereo match is what is doubted, so that the frame is no reference for others."""
 
@@ -72,8 +79,8 @@ class Attempt:
 class Expectation:
     """What is thought of a frame beforehand.
 
-    prior: the predicted motion. unknown: the same without trust in the last velocity. fault: probability that the last
-    frame was at fault. rows: what is usual for these cameras.
+    prior: the predicted motion. unknown: the same without trust in the last velocity. fault: what lasts of the doubt
+    about the last frame. rows: what is usual for these cameras.
     """
 
     prior: MotionPrior
@@ -83,14 +90,13 @@ class Expectation:
 
     @property
     def vague(self) -> bool:
-        """Whether a velocity was known, but so long ago that its prediction is half as vague as none (about 0.45 s)."""
-        share = float(np.sqrt(self.unknown.information[0, 0] / self.prior.information[0, 0]))
-        return share > _VAGUE and not np.isclose(share, 1.0)
+        """Whether nothing is predicted: no velocity is known, or it is so old that it says no more than none."""
+        return bool(self.prior.information[0, 0] <= self.unknown.information[0, 0])
 
     def refuted_by(self, motion: Float64) -> bool:
         """Whether a (4, 4) motion is so far from the prediction that the prediction must be wrong."""
         offset = difference(self.prior.motion, motion)
-        return bool(offset @ self.prior.information @ offset > CHI2_6)
+        return bool(offset @ self.prior.information @ offset > _CHI2_6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,58 +115,106 @@ class FramePair:
         matcher.begin(self.current)
         if matcher.uses_prediction:
             seed = seed_motion(self.reference, self.reference_match, self.current, seed)
-        first = self._attempt(config, matcher, calibration, seed, expected)
-        if first.fault <= doubtful(config.doubt) or not matcher.uses_prediction:
+        measure = partial(_best_measured, config, matcher, calibration, expected)
+        first = self._attempt(matcher, seed, measure)
+        if not first.doubted or not matcher.uses_prediction:
             return first
         found = feature_motion(self.reference, self.reference_match, self.current)
         if found is None or same_start(self.reference, self.reference_match, seed, found):
             return first  # the dense search would find the same again
-        return min(
-            first, self._attempt(config, matcher, calibration, found, expected), key=lambda attempt: attempt.rank
-        )
+        return min(first, self._attempt(matcher, found, measure), key=lambda attempt: attempt.rank)
 
     def _attempt(
-        self, config: Config, matcher: Matcher, calibration: AssumedCalibration, seed: Float64, expected: Expectation
+        self, matcher: Matcher, seed: Float64, measure: Callable[[MatchedFrames, Float64], Attempt]
     ) -> Attempt:
-        """Match and solve, starting from the (4, 4) motion `seed`; then check, and mix in what else it may be."""
+        """Match both frames near where the (4, 4) motion `seed` puts them, and measure from there."""
         clock = time.perf_counter()
         match = matcher.match(self.reference, self.current, Prediction(seed, self.reference_match.disparity))
-        timings = {"match": time.perf_counter() - clock}
+        seconds = time.perf_counter() - clock
+        attempt = measure(MatchedFrames(self.reference, self.reference_match, self.current, match), seed)
+        return replace(attempt, timings={"match": seconds, **attempt.timings})
 
-        frames = MatchedFrames(self.reference, self.reference_match, self.current, match)
 
-        def solve(start: Float64, prior: MotionPrior) -> TwoFrameResult:
-            return two_frame_motion(config, matcher, calibration, frames, start, prior)
+def _best_measured(
+    config: Config,
+    matcher: Matcher,
+    calibration: AssumedCalibration,
+    expected: Expectation,
+    frames: MatchedFrames,
+    seed: Float64,
+) -> Attempt:
+    """The motion that a robust solver finds from the (4, 4) `seed`, or, if that is doubted, most keypoints agree on."""
+    solve = partial(two_frame_motion, config, matcher, calibration, frames)
+    judge = partial(_judged, config, matcher.name, expected, frames)
+    try:
+        prior = expected.prior
+        result = solve(seed, prior)
+        if expected.refuted_by(result.relative.motion):
+            # A prediction that is wrong (a bad stamp, a collision) must not pull the motion towards it.
+            prior = expected.unknown
+            result = solve(result.relative.motion, prior)
+    except TooFewPoints as few:
+        return Attempt(frames.match, None, Status.LOST, str(few), 1.0)
+    first = judge(result, prior)
+    agreed = _agreed_on(config, frames, result) if first.doubted else None
+    if agreed is None:
+        return first
+    try:
+        return min(first, judge(solve(agreed, prior, near=True), prior), key=lambda attempt: attempt.rank)
+    except TooFewPoints:
+        return first
 
-        try:
-            prior = expected.prior
-            result = solve(seed, prior)
-            if expected.refuted_by(result.relative.motion):
-                # A prediction that is wrong (a bad stamp, a collision) must not pull the motion towards it.
-                prior = expected.unknown
-                result = solve(result.relative.motion, prior)
-        except TooFewPoints as few:
-            return Attempt(match, None, Status.LOST, str(few), 1.0, timings)
-        checks, second = run_checks(
-            config,
-            (self.reference, self.current),
-            (self.reference_match, match),
-            result,
-            expected.prior.motion,
-            expected.rows,
-            bridged=expected.vague,
-        )
-        held = doubt(config.doubt, matcher.name, checks, expected.fault)
+
+def _agreed_on(config: Config, frames: MatchedFrames, result: TwoFrameResult) -> Float64 | None:
+    """(4, 4) motion that more keypoints agree on, within what was promised of them, than on the result's."""
+    camera = frames.current.full.camera
+    pairs = point_pairs(camera, result.points.subset(depth_is_linear(camera, result.points)))
+    motion = consensus(pairs, config.pose, config.seed)
+    more = agreeing(pairs, motion).sum() > agreeing(pairs, result.relative.motion).sum()
+    return motion if more else None
+
+
+def _judged(
+    config: Config,
+    matcher: str,
+    expected: Expectation,
+    frames: MatchedFrames,
+    result: TwoFrameResult,
+    prior: MotionPrior,
+) -> Attempt:
+    """Check a result, and mix in what else it may be; prior: the one it was solved with."""
+    checks, second = run_checks(
+        config,
+        (frames.reference, frames.current),
+        (frames.reference_match, frames.match),
+        result,
+        expected.prior.motion,
+        expected.rows,
+    )
+    seen = None if second is None else (second.motion, checks.second_motion)
+    whose = whose_motion(
+        config.doubt, result.relative, expected.prior, expected.unknown, checks.appearance_mismatch, seen
+    )
+    held = doubt(config.doubt, matcher, checks, expected.fault, whose)
+    status, reason = _judge(config, matcher, result, held, getattr(checks, held.check))
+    if status is not Status.TRACKING:
         other = RelativeMotion(prior.motion, np.asarray(np.linalg.inv(prior.information), dtype=np.float64))
-        if second is not None:
+        if second is not None and held.check == "second_motion":
             other = RelativeMotion(second.motion, result.relative.covariance)
-        status, reason = _judge(config, matcher.name, result, held, getattr(checks, held.check))
-        if status is not Status.TRACKING:
-            result = replace(result, relative=mixed(result.relative, other, held.fault))
-        doubted = held.fault > doubtful(config.doubt)
-        at_fault = doubted and held.check in STEREO
-        timings = {**timings, **result.timings}
-        return Attempt(match, result, status, reason, held.fault, timings, vars(checks), doubted, at_fault)
+        result = replace(result, relative=mixed(result.relative, other, held.fault))
+    doubted = held.fault > doubtful(config.doubt)
+    return Attempt(
+        frames.match,
+        result,
+        status,
+        reason,
+        held.fault,
+        result.timings,
+        vars(checks),
+        doubted,
+        held.lasting,
+        stereo_at_fault=doubted and held.check in STEREO,
+    )
 
 
 def _judge(config: Config, matcher: str, result: TwoFrameResult, held: Doubt, figure: float) -> tuple[Status, str]:

@@ -184,11 +184,11 @@ class StereoOdometry:
         """
         estimate = self._coast(frame, now, attempt.reason)
         assert self._now is not None
-        previous = replace(self._now.previous, fault=attempt.fault)
+        previous = replace(self._now.previous, fault=attempt.lasting)
         self._now = replace(self._now, previous=previous)
         if not attempt.stereo_at_fault:
             seen = Reference(frame, attempt.match, previous.place, predicted_from=now.reference.last_measured)
-            self._now = replace(self._now, reference=seen, previous=seen.as_previous(Status.LOST, attempt.fault))
+            self._now = replace(self._now, reference=seen, previous=seen.as_previous(Status.LOST, attempt.lasting))
         return replace(
             estimate, match=attempt.match, timings=attempt.timings, fault=attempt.fault, checks=attempt.checks
         )
@@ -196,7 +196,7 @@ class StereoOdometry:
     def _append_motion(self, frame: StereoFrame, now: Track, attempt: Attempt, result: TwoFrameResult) -> Estimate:
         """Append the measured motion to the path, and choose the next reference."""
         found = place_frame(now, frame, attempt, result, self.matcher.disparity_correlation)
-        if not attempt.doubted:
+        if not attempt.doubted or now.expectation(frame).vague:  # a doubtful velocity is better than none
             now.velocity.observe(result.relative.motion, frame.seconds_since(now.reference.frame), frame.stamp)
         self._now = self._following(frame, now, attempt, found)
         return Estimate(
@@ -222,10 +222,10 @@ class StereoOdometry:
     def _following(self, frame: StereoFrame, now: Track, attempt: Attempt, found: MeasuredPlace) -> Track:
         """Tracking after a measured frame, which is the next reference where the view has moved."""
         if found.result.median_flow < self.config.reference.min_flow:
-            previous = PreviousFrame(frame, found.place, found.motion, attempt.status, attempt.fault)
+            previous = PreviousFrame(frame, found.place, found.motion, attempt.status, attempt.lasting)
             return replace(now, previous=previous, tracked=frame.stamp)
         successor = Reference(frame, attempt.match, found.place, found.arrival, now.reference.frame.stamp)
-        previous = successor.as_previous(attempt.status, attempt.fault)
+        previous = successor.as_previous(attempt.status, attempt.lasting)
         return replace(now, reference=successor, previous=previous, tracked=frame.stamp)
 
     def _starting(self, frame: StereoFrame, match: Match, place: PoseWithCovariance) -> Track:

@@ -64,7 +64,7 @@ class Reference:
 class PreviousFrame:
     """The previous frame, whatever it was worth: where it was, its motion from the reference (camera), its status.
 
-    fault: probability that it was faulty, or, where it was not even matched, that the last before it was.
+    fault: what lasts of the doubt about it, or, where it was not even matched, about the last before it.
     """
 
     frame: StereoFrame

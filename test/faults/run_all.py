@@ -109,6 +109,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="faults whose name contains this")
     parser.add_argument("--details", action="store_true", help="states and NEES of every frame")
     parser.add_argument("--log", type=Path, help="write FILE.json and FILE.txt")
+    parser.add_argument("--append", action="store_true", help="keep the runs that the log holds already")
     parser.add_argument("settings", nargs="*", help="key=value")
     options, more = parser.parse_known_args()
     words = [*options.settings, *more, *(word for word in options.scenes if "=" in word)]
@@ -133,6 +134,8 @@ def main() -> int:
                 print("pose", np.round(verdict.pose_nees, 1).tolist())
                 print("motion", np.round(verdict.motion_nees, 1).tolist())
                 print("\n".join(f"{i} {r}" for i, r in enumerate(verdict.reasons) if r))
+    if options.log and options.append and options.log.with_suffix(".json").exists():
+        rows = json.loads(options.log.with_suffix(".json").read_text())["runs"] + rows
     failed = [row for row in rows if row["complaints"]]
     summary = [f"{len(rows)} runs, {len(failed)} failed ({' '.join(words) or 'defaults'})"]
     summary += [f"  {row['scene']}, {row['fault']}: {'; '.join(row['complaints'])}" for row in failed]
