@@ -51,9 +51,9 @@ _RECENT = (0.5, 1.0)
 knock. Chosen: with half a second alone a yaw of 0.1 degrees was noticed after 1.6 s in a street and 9.5 s in a room,
 with one second alone after 2.3 and 5.2 s."""
 _LOOK = 0.2
-"""Seconds between its looks."""
+"""Seconds between its looks. Chosen."""
 _KNOCK = np.radians(0.3)
-"""One sigma of what a knock may turn a camera by."""
+"""One sigma of what a knock may turn a camera by. Chosen."""
 _CONTRADICTION, _LOOKS = 5.0, 3
 """Sigmas by which recent frames differ from all before, in so many looks in a row, until it counts as a knock. Chosen;
 `python -m bench.calibration knock` says how soon one is noticed, `bench.false_alarms` how often there was none."""
