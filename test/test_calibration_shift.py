@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from macvo_ros.geometry.camera import StereoCamera
-from macvo_ros.uncertainty.calibration_model import SIZE, CalibrationModel, Keypoints
+from macvo_ros.uncertainty.calibration_model import PHYSICAL, SIZE, CalibrationModel, Keypoints
 from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 
 CAMERA = StereoCamera(fx=420.0, fy=410.0, cx=310.0, cy=190.0, baseline=0.2, width=640, height=400)
@@ -28,7 +28,7 @@ CAMERA = StereoCamera(fx=420.0, fy=410.0, cx=310.0, cy=190.0, baseline=0.2, widt
 def drawn(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """An error of some tenths of a pixel, and (3, P) pixels with disparities."""
     error = rng.normal(0.0, 0.1, SIZE)
-    error[:8] = rng.normal(0.0, 1e-3, 8)
+    error[: len(PHYSICAL)] = rng.normal(0.0, 1e-3, len(PHYSICAL))
     seen = np.vstack((rng.uniform(0, 639, 300), rng.uniform(0, 399, 300), rng.uniform(0.5, 60, 300)))
     return error, seen
 

@@ -64,3 +64,14 @@ def test_it_finds_more_that_agree_than_a_robust_kernel_where_two_motions_are_nea
 def test_the_same_points_give_the_same_motion():
     _, pairs = two_motions(np.random.default_rng(5), 0.3)
     np.testing.assert_array_equal(consensus(pairs, PoseConfig()), consensus(pairs, PoseConfig()))
+
+
+def test_points_in_a_line_leave_a_turn_unknown_and_raise_nothing():
+    _, pairs = simulate(np.random.default_rng(6))
+    line = np.linspace(1.0, 3.0, len(pairs))[:, None] * np.array([0.3, 0.1, 1.0])
+    in_line = PointPairs(line, pairs.reference_cov, line - np.array([0.0, 0.0, 0.1]), pairs.current_cov)
+    motion = consensus(in_line, PoseConfig())
+    assert np.isfinite(motion).all()
+    assert agreeing(in_line, motion).all()
+    three = in_line.subset(np.arange(len(in_line)) < 3)
+    assert np.isfinite(solve_pose(three, np.eye(4), PoseConfig()).gain).all()

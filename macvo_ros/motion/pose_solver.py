@@ -169,7 +169,7 @@ def _linearised(
     weight = _huber_weight(m2, config.kernel) * inlier
     jacobian = _jacobian(whitener, at @ rotation.T)
     weighted = weight[:, None, None] * jacobian
-    information = jacobian.reshape(-1, 6).T @ weighted.reshape(-1, 6) + FLOOR * np.eye(6)
+    information = _solvable(jacobian.reshape(-1, 6).T @ weighted.reshape(-1, 6))
     if prior is not None:
         information = information + prior.information
     # dx = -H^-1 J^T W n for noise n in the residual; the error true - estimate is its opposite.
@@ -252,7 +252,7 @@ def _step(
     whitener, residual, m2 = whitened(pairs, rotation, translation)
     jacobian = _jacobian(whitener, at @ rotation.T)
     weighted = ((inlier * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
-    hessian = jacobian.reshape(-1, 6).T @ weighted + FLOOR * np.eye(6)
+    hessian = _solvable(jacobian.reshape(-1, 6).T @ weighted)
     gradient = residual.reshape(-1) @ weighted
     if prior is not None:
         offset = difference(prior.motion, transform(rotation, translation))
@@ -260,6 +260,11 @@ def _step(
         gradient = gradient + prior.information @ offset
     step = -np.linalg.solve(hessian, gradient)
     return exp_so3(step[3:]) @ rotation, translation + step[:3]
+
+
+def _solvable(information: Float64) -> Float64:
+    """The (6, 6) information with the least that makes it invertible: three points in a line leave a turn unknown."""
+    return np.asarray(information + np.diag(FLOOR * (information.diagonal() + 1.0)))
 
 
 def _jacobian(whitener: Float64, points: Float64) -> Float64:

@@ -22,6 +22,7 @@ from numpy.polynomial.legendre import leg2poly
 
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.uncertainty.calibration_model import (
+    AHEAD,
     CENTRE_U,
     CENTRE_V,
     FIELD_DEGREES,
@@ -84,7 +85,8 @@ class CalibrationShift:
         out[0] = u * radial + error[CENTRE_U] + ((self._fields[0].T @ along) * down).sum(axis=0)
         out[1] = v * radial + error[CENTRE_V] + ((self._fields[1].T @ along) * down).sum(axis=0)
         turned = error[PITCH] * x_right * y - error[YAW] * (1 + x_right * x_right) + error[ROLL] * y
-        right = other * (error[FOCAL] + error[FOCAL_RIGHT] + error[K1] * (x_right * x_right + y * y))
+        ahead = error[AHEAD] * (seen[2] - camera.disparity_offset) / camera.fx
+        right = other * (error[FOCAL] + error[FOCAL_RIGHT] + ahead + error[K1] * (x_right * x_right + y * y))
         right += camera.fx * turned + error[CENTRE_U] + ((self._fields[2].T @ along_right) * down).sum(axis=0)
         out[2] = out[0] - right
         return out
