@@ -258,7 +258,7 @@ def _step(
         offset = difference(prior.motion, transform(rotation, translation))
         hessian = hessian + prior.information
         gradient = gradient + prior.information @ offset
-    step = -np.linalg.solve(hessian, gradient)
+    step = np.asarray(-np.linalg.solve(hessian, gradient), dtype=np.float64)
     return exp_so3(step[3:]) @ rotation, translation + step[:3]
 
 
