@@ -272,15 +272,20 @@ def test_switched_off_nothing_is_corrected_but_the_covariance_knows() -> None:
     np.testing.assert_allclose(off.estimate.error[ROLL], on.estimate.error[ROLL], atol=on.estimate.sigma[ROLL])
 
 
-def test_motions_before_something_was_learned_keep_its_error() -> None:
-    learning = OnlineCalibration(CAMERA, CalibrationConfig())
-    truth = np.zeros(SIZE)
-    truth[ROLL] = 3 * learning.prior[ROLL]
-    for frame in range(120):
+def drive(learning: OnlineCalibration, truth: np.ndarray, frames: int) -> None:
+    """Learn from a drive with gentle turns through a camera that is wrong by `truth`."""
+    for frame in range(frames):
         motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
         measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
         assert learning.assumed.error is not None
         learning.learn(evidence_of(measured, learning.assumed.error), 0.1, 20.0)
+
+
+def test_motions_before_something_was_learned_keep_its_error() -> None:
+    learning = OnlineCalibration(CAMERA, CalibrationConfig())
+    truth = np.zeros(SIZE)
+    truth[ROLL] = 3 * learning.prior[ROLL]
+    drive(learning, truth, 120)
     known = learning.estimate.error
     assert known[ROLL] > 0.7 * truth[ROLL]
     sensitivity = np.zeros(SIZE)
@@ -341,10 +346,6 @@ def test_the_principal_point_is_feared_and_never_corrected() -> None:
     learning = OnlineCalibration(CAMERA, CalibrationConfig())
     truth = np.zeros(SIZE)
     truth[CENTRE_U] = 3 * learning.prior[CENTRE_U]
-    for frame in range(100):
-        motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
-        measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
-        assert learning.assumed.error is not None
-        learning.learn(evidence_of(measured, learning.assumed.error), 0.1, 20.0)
+    drive(learning, truth, 100)
     assert learning.estimate.error[CENTRE_U] == 0.0
     assert learning.estimate.sigma[CENTRE_U] >= learning.prior[CENTRE_U]
