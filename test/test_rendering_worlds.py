@@ -26,14 +26,16 @@ import pytest
 from macvo_ros.commands import render as render_command
 from macvo_ros.errors import SequenceError
 from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.rendering.clearance import CLEARANCE
 from macvo_ros.rendering.close_motion import Hop, Inspect
 from macvo_ros.rendering.landing import standing_height
-from macvo_ros.rendering.motion import ClosedPath, Drive, Flight, Pace, Walk
+from macvo_ros.rendering.motion import ClosedPath, Drive, Flight, Pace, Walk, camera_pose
 from macvo_ros.rendering.palette import Palette, photograph
 from macvo_ros.rendering.sensor import Digitizer, Sensor, random_sensor
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.texture import TEXTURES
-from macvo_ros.rendering.worlds import HARD, WORLDS, World, build
+from macvo_ros.rendering.visibility import look
+from macvo_ros.rendering.worlds import CAR, HARD, WORLDS, World, build
 
 TINY = StereoCamera(60.0, 60.0, 47.5, 35.5, 0.12, 96, 72)
 
@@ -166,6 +168,27 @@ def test_the_fingers_of_a_gripper_stay_where_they_are_in_the_image() -> None:
     assert 0.005 < truth.moving.mean() < 0.4
     assert np.abs(truth.flow[:, truth.moving]).max() < 1e-3  # they move with the camera
     assert np.abs(truth.static_flow[:, truth.moving]).max() > 0.01
+
+
+def test_nobody_walks_through_the_camera() -> None:
+    """Of a room full of people, who is going to be too near in these frames is left out, and nothing else changes."""
+    world = build("dynamic", 8423, 64)
+    whole, kept = world.scene, RenderedSequence(world, 30, 8423, camera=TINY)
+    assert 0 < kept.world.scene.moving.sum() < whole.moving.sum()
+    assert (~kept.world.scene.moving).sum() == (~whole.moving).sum()
+    for index in range(0, 30, 3):
+        seen = kept.truth(index)
+        assert not (seen.moving & (seen.depth < 0.5 * CLEARANCE)).any()
+    alone = RenderedSequence(World(whole, lambda time: camera_pose([99.0, 0.0, 99.0], 0.0)), 2, camera=TINY)
+    assert alone.world.scene is whole
+
+
+def test_no_camera_drives_through_a_parked_car() -> None:
+    kept, whole = RenderedSequence("street", 20, 703, camera=CAR, texels=64), build("street", 703, 64).scene
+    gone = len(whole.quads) - len(kept.world.scene.quads)
+    assert gone == 42, "one car: seven boxes"
+    right = look(kept.world.scene, kept.view(17 / 15, right=True))
+    assert 1 / right.inverse_depth.max() > 1.0
 
 
 def test_unknown_worlds_and_empty_sequences_are_refused() -> None:

@@ -72,7 +72,8 @@ def street(rng: np.random.Generator, palette: Palette, traffic: int = 2) -> tupl
                 spot = np.array([x, y]) + away * (road - 0.95)
                 pose = np.eye(4)
                 pose[:3, :3], pose[:2, 3] = rotation_z(heading), spot
-                things.car(builder, rng, goods, glass, pose)
+                with builder.obstacle():
+                    things.car(builder, rng, goods, glass, pose)
             elif kind < 0.5:
                 things.pole(builder, rng, place, rng.uniform(4, 7), rng.uniform(0.1, 0.2), rng.choice(goods))
             elif kind < 0.75:

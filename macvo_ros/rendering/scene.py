@@ -16,7 +16,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,7 +39,8 @@ class Quads:
     The front is where side_s x side_t points; the back is invisible unless two_sided.
     texture: (Q,) index in the atlas. tiles: (Q, 2) how often the texture repeats along s and t; phase: (Q, 2) tiles.
     light: (Q, 4) brightness factor at (s, t) = (0,0), (1,0), (0,1), (1,1). gloss: (Q,) share of mirrored surroundings.
-    body: (Q,) index of the rigid body (WORLD, SKY or a moving one).
+    body: (Q,) index of the rigid body (WORLD, SKY or a moving one). obstacle: (Q,) which of the things that stand in a
+    camera's way and may be left out (`clearance.py`); 0: none.
     """
 
     origin: Float64
@@ -51,6 +53,7 @@ class Quads:
     gloss: Float64
     two_sided: npt.NDArray[np.bool_]
     body: npt.NDArray[np.intp]
+    obstacle: npt.NDArray[np.intp]
 
     def __len__(self) -> int:
         return len(self.origin)
@@ -117,12 +120,21 @@ class SceneBuilder:
     def __init__(self, light: Light | None = None) -> None:
         self.light = light or Light()
         self.motions: list[BodyMotion] = []
-        self._rows: list[tuple[Float64, Float64, Float64, int, Float64, Float64, Float64, float, bool, int]] = []
+        self._rows: list[tuple[Float64, Float64, Float64, int, Float64, Float64, Float64, float, bool, int, int]] = []
+        self._obstacles = self._obstacle = 0
 
     def body(self, motion: BodyMotion) -> int:
         """Add a moving rigid body; returns the index to pass as `body`."""
         self.motions.append(motion)
         return len(self.motions)
+
+    @contextmanager
+    def obstacle(self) -> Iterator[None]:
+        """What is added in this context is one thing that may be in a camera's way."""
+        self._obstacles += 1
+        self._obstacle = self._obstacles
+        yield
+        self._obstacle = 0
 
     def quad(
         self,
@@ -147,7 +159,7 @@ class SceneBuilder:
             pose = np.eye(4) if body == WORLD else self.motions[body - 1](0.0)
             corners = np.stack([o, o + a, o + b, o + a + b]) @ pose[:3, :3].T + pose[:3, 3]
             light = self.light.at(corners, pose[:3, :3] @ (normal / np.linalg.norm(normal)))
-        self._rows.append((o, a, b, texture, tiles, np.asarray(phase), light, gloss, two_sided, body))
+        self._rows.append((o, a, b, texture, tiles, np.asarray(phase), light, gloss, two_sided, body, self._obstacle))
 
     def box(
         self,
@@ -207,7 +219,9 @@ class SceneBuilder:
 
     def build(self, atlas: TextureAtlas, mirrored: int = 0) -> Scene:
         """The finished scene; mirrored: texture index of what glossy surfaces reflect."""
-        origin, side_s, side_t, texture, tiles, phase, light, gloss, two_sided, body = zip(*self._rows, strict=True)
+        origin, side_s, side_t, texture, tiles, phase, light, gloss, two_sided, body, obstacle = zip(
+            *self._rows, strict=True
+        )
         quads = Quads(
             origin=np.stack(origin),
             side_s=np.stack(side_s),
@@ -219,5 +233,6 @@ class SceneBuilder:
             gloss=np.array(gloss, np.float64),
             two_sided=np.array(two_sided, np.bool_),
             body=np.array(body, np.intp),
+            obstacle=np.array(obstacle, np.intp),
         )
         return Scene(quads, atlas, tuple(self.motions), mirrored)

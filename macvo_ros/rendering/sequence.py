@@ -16,6 +16,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -23,6 +25,7 @@ from macvo_ros.errors import SequenceError
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_so3, log_so3
 from macvo_ros.images.frame import StereoFrame
+from macvo_ros.rendering.clearance import keep_clear
 from macvo_ros.rendering.motion import Still, Trajectory
 from macvo_ros.rendering.projection import View
 from macvo_ros.rendering.sensor import Digitizer, Sensor
@@ -43,6 +46,8 @@ class RenderedSequence:
     world: a name (see `worlds.WORLDS`) or a World; frames: how many; rate: frames a second; camera: overrides the
     world's; still: the camera stays at its first pose; sensor: overrides the world's; name: of a World, for tables;
     texels: size of the textures.
+
+    People and cars that come too near to the camera in these frames are left out (`clearance.py`).
 
     The true pose of a blurred frame is the mean over its exposure: that is the one its image shows, and nothing in the
     image tells the pose of a single moment of a shaking hand.
@@ -74,6 +79,8 @@ class RenderedSequence:
         if still:
             self._trajectory = Still(self._trajectory(0.0))
         self._digitizer = Digitizer(sensor or self.world.sensor, seed)
+        views = [self.view(i / rate, right) for i in range(frames) for right in (False, True)]
+        self.world = replace(self.world, scene=keep_clear(self.world.scene, views, self.world.trajectory))
         self.ground_truth: Float64 | None = np.stack([self.shown_pose(i / rate) for i in range(frames)])
 
     def __len__(self) -> int:
