@@ -36,7 +36,7 @@ soak: build
 	$(BIN)/python test/faults/run_all.py
 	$(BIN)/python test/fuzz/long_run.py
 
-$(VENV)/ready: setup.py constraints.txt tools/ros_wheels.txt
+$(VENV)/ready: setup.py constraints.txt tools/ros_wheels.txt $(wildcard macvo_ros/matching/native/*.[ch])
 	@$(PYTHON) -c "import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))" || \
 	  { echo "macvo_ros needs Python 3.10 to 3.13; choose one with: make PYTHON=python3.12 ..." >&2; exit 2; }
 	@echo "Setting up $(VENV) (a few minutes the first time)"

@@ -16,7 +16,9 @@
 
 from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Extension, find_packages, setup
+
+KERNELS = Path("macvo_ros", "matching", "native")
 
 setup(
     name="macvo_ros",
@@ -28,6 +30,17 @@ setup(
     python_requires=">=3.10",
     packages=find_packages(include=["macvo_ros", "macvo_ros.*"]),
     package_data={"macvo_ros": ["py.typed", "**/*.safetensors", "**/*.json"]},
+    # Called through ctypes. Optional: without a C compiler the package installs all the same, and is slower.
+    ext_modules=[
+        Extension(
+            "macvo_ros.matching.native._kernels",
+            sources=sorted(str(file) for file in KERNELS.glob("*.c")),
+            depends=[str(KERNELS / "kernels.h")],
+            extra_compile_args=["-O3", "-std=gnu11", "-fopenmp-simd", "-fno-math-errno"],
+            libraries=["m"],
+            optional=True,
+        )
+    ],
     install_requires=[
         "numpy>=1.22",
         "torch>=2.1",

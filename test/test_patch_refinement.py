@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import macvo_ros.matching.patch_model as patch_model
+import macvo_ros.matching.patch_fit as patch_fit
 from macvo_ros.matching.patch_refinement import refine_matches
 
 SIZE = 240
@@ -54,7 +54,7 @@ def rough(truth: np.ndarray, sigma: float) -> np.ndarray:
 @pytest.fixture(params=["as installed", "OpenCV 4"])
 def any_opencv(request, monkeypatch):
     if request.param == "OpenCV 4":
-        monkeypatch.setattr(patch_model, "_remap_is_exact", lambda: False)
+        monkeypatch.setattr(patch_fit, "_remap_is_exact", lambda: False)
 
 
 @pytest.mark.parametrize(("radius", "stride"), [(7, 1), (12, 2)])

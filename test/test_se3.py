@@ -21,12 +21,14 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
 from macvo_ros.geometry.se3 import (
+    exp_each_so3,
     exp_so3,
     inverse,
     lever_arm,
     log_so3,
     nearest_rotation,
     quaternion,
+    renormalised,
     rotation_from_quaternion,
     transform,
 )
@@ -68,3 +70,16 @@ def test_lever_arm_carries_the_error_of_a_pose_to_a_point_fixed_to_it():
     arm, error = np.array([0.8, -0.3, 1.1]), np.array([0.02, -0.01, 0.03, 1e-5, -2e-5, 3e-5])
     moved = error[:3] + (exp_so3(error[3:]) - np.eye(3)) @ arm
     np.testing.assert_allclose(lever_arm(arm) @ error, np.concatenate((moved, error[3:])), atol=1e-8)
+
+
+def test_many_rotations_at_once_are_those_of_one():
+    vectors = np.array([[0.3, -0.2, 0.9], [1e-9, 0.0, 2e-9], [0.0, 0.0, 0.0], [-2.0, 1.0, 0.5]])
+    np.testing.assert_allclose(exp_each_so3(vectors), [exp_so3(each) for each in vectors], atol=1e-12)
+
+
+def test_rounding_is_taken_off_rotations():
+    rotation = exp_so3(np.array([0.3, -0.2, 0.9]))
+    worn = rotation + np.random.default_rng(1).normal(0, 1e-6, (5, 3, 3))
+    mended = renormalised(worn)
+    assert np.abs(mended @ mended.transpose(0, 2, 1) - np.eye(3)).max() < 1e-10
+    np.testing.assert_allclose(mended, rotation[None].repeat(5, axis=0), atol=5e-6)

@@ -101,7 +101,8 @@ def fingerprint() -> str:
     """What the installed files depend on. The environment imports our modules from the source tree, so they do not
     count; other files are installed as symbolic links, so only their names do."""
     digest = hashlib.sha256()
-    for path in sorted([ROOT / "CMakeLists.txt", ROOT / "package.xml", *ROOT.glob("msg/*"), *ROOT.glob("srv/*")]):
+    built = [*ROOT.glob("msg/*"), *ROOT.glob("srv/*"), *ROOT.glob("macvo_ros/matching/native/*.[ch]")]
+    for path in sorted([ROOT / "CMakeLists.txt", ROOT / "package.xml", *built]):
         digest.update(path.name.encode() + path.read_bytes())
     for folder in ("scripts", "launch", "config"):
         for path in sorted((ROOT / folder).rglob("*")):

@@ -41,6 +41,12 @@ def exp_so3(w: Float64) -> Float64:
     return np.eye(3) + (math.sin(angle) / angle) * k + ((1.0 - math.cos(angle)) / angle**2) * (k @ k)
 
 
+def exp_each_so3(w: Float64) -> Float64:
+    """(N, 3) rotation vectors, radians, to (N, 3, 3) rotations: many at once cost little more than one."""
+    angle, k = np.linalg.norm(w, axis=1)[:, None, None] / np.pi, skew(w)
+    return np.asarray(np.eye(3) + np.sinc(angle) * k + 0.5 * np.sinc(0.5 * angle) ** 2 * (k @ k))
+
+
 def log_so3(rotation: Float64) -> Float64:
     """(3, 3) rotation to its rotation vector (3,), radians, of length at most pi. Goes through the quaternion."""
     x, y, z, w = quaternion(rotation).tolist()
@@ -80,6 +86,11 @@ def nearest_rotation(matrix: Float64) -> Float64:
     """The rotation nearest to a (3, 3) matrix that has drifted from one by rounding."""
     u, _, vt = np.linalg.svd(matrix)
     return np.asarray(u @ np.diag([1.0, 1.0, np.linalg.det(u @ vt)]) @ vt)
+
+
+def renormalised(rotation: Float64) -> Float64:
+    """(N, 3, 3) rotations that some products have changed by rounding, made rotations again: one step of Newton's."""
+    return np.asarray(rotation @ (1.5 * np.eye(3) - 0.5 * rotation.swapaxes(-1, -2) @ rotation))
 
 
 def transform(rotation: Float64, translation: Float64) -> Float64:

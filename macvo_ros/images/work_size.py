@@ -65,5 +65,8 @@ def _resized(image: Image, size: tuple[int, int]) -> Image:
 def shrunk(image: Image, factor: int) -> Image:
     """A grey image by a whole factor smaller; rows and columns that do not fill a pixel are left out."""
     rows, columns = image.shape[0] // factor, image.shape[1] // factor
-    whole = image[: rows * factor, : columns * factor]
-    return np.asarray(cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA)) if factor > 1 else whole
+    image = image[: rows * factor, : columns * factor]
+    while factor % 2 == 0:  # halves are many times as fast as other areas
+        factor //= 2
+        image = np.asarray(cv2.resize(image, (columns * factor, rows * factor), interpolation=cv2.INTER_AREA))
+    return np.asarray(cv2.resize(image, (columns, rows), interpolation=cv2.INTER_AREA)) if factor > 1 else image

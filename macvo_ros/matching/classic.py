@@ -33,9 +33,11 @@ from macvo_ros.matching.match_variance import Evidence, VarianceCoefficients, ma
 from macvo_ros.matching.matcher import FlowMatch, Match, PointMatches, Prediction, StereoMatch, look_up
 from macvo_ros.matching.patch_refinement import RefinedCoefficients, refine_matches
 from macvo_ros.matching.rigid_flow import rigid_flow
+from macvo_ros.matching.stereo_rows import rows_of
 from macvo_ros.matching.stereo_search import disparity_range, search_rows
 from macvo_ros.settings.config import ClassicConfig
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
+from macvo_ros.uncertainty.row_field import RowField
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -101,7 +103,13 @@ class ClassicMatcher:
         return Match(stereo, FlowMatch(found, found_var, motion=expected))
 
     def refine(
-        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, pixel: Float64
+        self,
+        reference: StereoFrame,
+        reference_match: Match,
+        current: StereoFrame,
+        match: Match,
+        pixel: Float64,
+        rows: RowField | None = None,
     ) -> PointMatches:
         """Sub-pixel refinement of the three matches behind each keypoint; variances follow the refined patches.
 
@@ -117,8 +125,11 @@ class ClassicMatcher:
         perspective = expected_foreshortening(reference, match.temporal.motion, to_right, points.pixel)
         flow = refine_matches(earlier, left, dense, points.pixel, axes=2, foreshortening=perspective)
         matched = points.pixel + flow.displacement
-        before = refine_matches(earlier, earlier_right, to_right, points.pixel, axes=1)
-        after = refine_matches(left, right, -match.disparity.numpy()[..., None], matched, axes=1)
+        row = rows_of(rows, reference, to_right, points.pixel)
+        before = refine_matches(earlier, earlier_right, to_right, points.pixel, axes=1, rows=row)
+        to_right = -match.disparity.numpy()[..., None]
+        row = rows_of(rows, current, to_right, matched)
+        after = refine_matches(left, right, to_right, matched, axes=1, rows=row)
         alike = np.minimum(np.minimum(flow.likeness, before.likeness), after.likeness) > _MIN_LIKENESS
         if not self._config.refine:
             return points.subset(alike)

@@ -67,13 +67,10 @@ class RowCheck:
     """How well stereo matches keep to their rows.
 
     epipolar_var: mean square of the smooth part of their vertical component, pixels^2; 0 where nothing is certain.
-    unconfirmed: the part (0 to 1) of the image's corners whose match along the row is not confirmed, 0 where there are
-    none: about as much as the right camera does not see; nearly all where the right image is not one of the same scene.
     corners: (N, 4) pixel u, v, disparity and vertical component of certain matches, pixels; None where not known.
     """
 
     epipolar_var: float = 0.0
-    unconfirmed: float = 0.0
     corners: npt.NDArray[np.float64] | None = field(default=None, compare=False)
 
 
@@ -92,7 +89,7 @@ def check_rows(left: Image, right: Image, match: RowMatch, scale: float = 1.0, u
     variance = scale**2 * _smooth_variance(pixel, vertical, left.shape)
     disparity = match.disparity[pixel[:, 1], pixel[:, 0]]
     corners = np.column_stack(((pixel + 0.5) * scale - 0.5, scale * disparity, scale * vertical)).astype(np.float64)
-    return RowCheck(variance, float(np.mean(~confirmed)), corners)
+    return RowCheck(variance, corners)
 
 
 def _smooth_variance(pixel: npt.NDArray[np.int64], vertical: Float32, shape: tuple[int, ...]) -> float:

@@ -30,6 +30,7 @@ import torch
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import IGNORED_VARIANCE, Match, PointMatches, Prediction
 from macvo_ros.matching.wrapped_matcher import WrappedMatcher
+from macvo_ros.uncertainty.row_field import RowField
 
 Mask = npt.NDArray[np.bool_]
 
@@ -64,15 +65,16 @@ class MaskedMatcher(WrappedMatcher):
         current: StereoFrame,
         match: Match,
         pixel: npt.NDArray[np.float64],
+        rows: RowField | None = None,
     ) -> PointMatches:
         """See `Matcher.refine`; keypoints that went behind the mask are left out."""
-        points = super().refine(reference, reference_match, current, match, pixel)
+        points = super().refine(reference, reference_match, current, match, pixel, rows)
         masked = current.full.masked
         if masked is None:
             return points
         column, row = np.rint(points.pixel + points.flow).astype(np.intp).T
-        rows, columns = masked.shape
-        return points.subset(~masked[np.clip(row, 0, rows - 1), np.clip(column, 0, columns - 1)])
+        height, width = masked.shape
+        return points.subset(~masked[np.clip(row, 0, height - 1), np.clip(column, 0, width - 1)])
 
 
 def _ignored_if_any(variance: torch.Tensor | None, hidden: Mask) -> torch.Tensor | None:

@@ -32,6 +32,7 @@ from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
+from macvo_ros.uncertainty.row_field import RowField
 
 IGNORED_VARIANCE = 1e8
 """Pixels^2, where nothing may be made of a match (`masked_matcher.py`): a sigma of more pixels than images have, and
@@ -194,11 +195,13 @@ class Matcher(Protocol):
         current: StereoFrame,
         match: Match,
         pixel: npt.NDArray[np.float64],
+        rows: RowField | None = None,
     ) -> PointMatches:
         """The matches at (N, 2) keypoints of the reference, improved, without those that prove wrong.
 
-        pixel: of the frame that was matched. What is returned is in pixels of the full images (`StereoFrame.full`),
-        which are read here; a matcher with nothing to add returns `look_up`.
+        pixel: of the frame that was matched. rows: where in the right images matches are; None: on their rows. What is
+        returned is in pixels of the full images (`StereoFrame.full`), which are read here; a matcher with
+        nothing to add returns `look_up`.
         """
         ...
 

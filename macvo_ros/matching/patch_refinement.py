@@ -22,21 +22,16 @@ shift (u, v; only u for stereo), the plane's slopes, gain and offset (`patch_mod
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.matching.patch_model import (
-    CONVERGED,
-    READ_NOISE,
-    PatchModel,
-    likeness,
-    linearise,
-    nearer,
-    patch_window,
-    read_bilinear,
-)
+from macvo_ros.matching.native.library import kernels
+from macvo_ros.matching.patch_fit import Place, Search, fit_patches
+from macvo_ros.matching.patch_model import PatchModel, linearise, patch_window
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -91,6 +86,7 @@ def refine_matches(
     radius: int = 7,
     stride: int = 1,
     foreshortening: Float64 | None = None,
+    rows: Float64 | None = None,
 ) -> Refinement:
     """Refine matches from `source` to `target` around the (h, w, axes) dense match at (N, 2) source pixels.
 
@@ -98,7 +94,7 @@ def refine_matches(
     radius: of the patch, pixels, a multiple of stride; stride: between its samples (smooth the images above 1).
     The patch is that of the nearest whole pixel whose patch lies in the image. See `refine_patches`.
     """
-    return refine_patches(linearise(source, pixel, radius, stride, axes), target, dense, pixel, foreshortening)
+    return refine_patches(linearise(source, pixel, radius, stride, axes), target, dense, pixel, foreshortening, rows)
 
 
 def refine_patches(
@@ -107,53 +103,37 @@ def refine_patches(
     dense: Float32,
     pixel: Float64,
     foreshortening: Float64 | None = None,
+    rows: Float64 | None = None,
 ) -> Refinement:
     """Refine the matches of patches, linearised in an image of the target's size, from a dense match at (N, 2) pixels.
 
     dense: (h, w, axes) of the images, or of smaller copies of them, in pixels of what was matched.
     foreshortening: (N, 2) 1/pixel, see `foreshortening.py`; None: none.
+    rows: (N,) pixels by which the match lies below the plane's place in the target, as a stereo match does whose
+    cameras are turned (`row_field.py`); None: none does.
     The plane through the dense match leads from the patch's whole pixel to the keypoint.
     """
-    whole, offsets, window, lever = model.whole, model.offsets, model.window, model.lever
-    template, project, radius, axes = model.template, model.project, model.radius, dense.shape[2]
-    moving, count = 3 * axes, len(pixel)  # shift and two slopes of each axis, then gain and offset
-
+    whole, count, axes = model.whole, len(pixel), dense.shape[2]
     reduction = np.array(target.shape[::-1]) / np.array(dense.shape[1::-1])
     largest = np.float32(_MAX_SHIFT * reduction.max())
     start, slope, bend = fitted_plane(dense, whole, reduction)
-    grown: Float32 | float = 1.0 if foreshortening is None else nearer(foreshortening, offsets)
-    positions = [whole[:, axis, None].astype(np.float32) + offsets[:, axis] for axis in range(2)]  # in the target
-    for axis in range(axes):
-        moved_by = (offsets[:, axis] + slope[:, axis] @ offsets.T) * grown - offsets[:, axis]
-        positions[axis] += start[:, axis, None] + moved_by
+    warp = np.eye(2, dtype=np.float32)[None].repeat(count, axis=0)
+    warp[:, :axes] += slope
+    middle = whole.astype(np.float32)
+    middle[:, :axes] += start
+    if rows is not None:
+        middle[:, 1] += rows
     values = np.ascontiguousarray(target, dtype=np.float32)
-    error, solution = np.zeros_like(template), np.zeros((count, moving + 2), np.float32)
-    shift, turn = np.zeros((count, axes), np.float32), np.zeros((count, axes, 2), np.float32)
-    active: slice | Whole = slice(None)
-    for _ in range(_ITERATIONS):
-        moved = [position[active] for position in positions]
-        for axis in range(axes):
-            moved[axis] = moved[axis] + (turn[active, axis] @ lever + shift[active, axis, None])
-        error[active] = read_bilinear(values, *moved) - template[active]
-        solution[active] = (project[active] @ error[active][..., None])[..., 0]
-        step = np.clip(solution[active, :moving], -largest / 2, largest / 2)
-        shift[active] -= step[:, :axes]
-        turn[active] -= step[:, axes:].reshape(-1, axes, 2)
-        moves = np.arange(count)[active][np.abs(step[:, :axes]).max(axis=1) >= CONVERGED]
-        if not len(moves):
-            break
-        active = moves
-    residual = error - (solution[:, None, :] @ model.basis)[:, 0]
-    noise2 = (residual**2) @ window + np.float32(READ_NOISE**2)
-    diagonal = np.diagonal(model.solver, axis1=1, axis2=2)[:, :axes]
-    ok = (np.abs(shift).max(axis=1) <= largest) & np.isfinite(shift).all(axis=1)
-    slope += np.where(ok[:, None, None], turn / np.float32(radius), np.float32(0))
+    expected = Place(middle, warp, foreshortening=foreshortening)
+    fit = fit_patches(model, model.offsets, model.window, values, expected, Search(_ITERATIONS, float(largest) / 2))
+    ok = (np.abs(fit.shift).max(axis=1) <= largest) & np.isfinite(fit.shift).all(axis=1)
+    slope += np.where(ok[:, None, None], fit.bent / np.float32(model.radius), np.float32(0))
     at_pixel = start + (slope @ (pixel - whole)[:, :, None])[:, :, 0]
     return Refinement(
-        displacement=np.where(ok[:, None], shift, 0.0) + at_pixel,
-        patch_var=(noise2[:, None] * diagonal / model.samples).astype(np.float64),
+        displacement=np.where(ok[:, None], fit.shift, 0.0) + at_pixel,
+        patch_var=(fit.noise[:, None] * model.spread).astype(np.float64),
         ok=ok,
-        likeness=likeness(template, error + template, window),
+        likeness=fit.likeness,
         bend=bend,
     )
 
@@ -165,26 +145,54 @@ def fitted_plane(dense: Float32, pixel: Whole, reduction: Float64) -> tuple[Floa
     reduction: (2,) pixels of the image per pixel of the map; pixels, and what is returned, are those of the image.
     """
     at = (pixel + 0.5) / reduction - 0.5
+    value, slope, bend = (_fitted if kernels() is None else _fitted_natively)(dense, at)
+    if (reduction == 1.0).all():
+        return value, slope, bend
+    axes, scale = dense.shape[2], reduction.astype(np.float32)
+    return value * scale[:axes], slope * (scale[:axes, None] / scale), bend * float(reduction.mean())
+
+
+def _fitted(dense: Float32, at: Float64) -> tuple[Float32, Float32, Float64]:
+    """The same in pixels of the map, at (N, 2) sub-pixel places of it."""
     whole = np.rint(at).astype(np.int64)
-    offsets, window = patch_window(*_PLANE)
+    offsets, window, lever = _plane_window()
     height, width, axes = dense.shape
     side = np.arange(-_PLANE[0], _PLANE[0] + 1, _PLANE[1])
     index = _index(whole, side, height, width)
     middle = len(offsets) // 2
-    lever = window[:, None] * offsets / (window[:, None] * offsets**2).sum(axis=0)
     values = [dense[..., axis].reshape(-1).take(index) for axis in range(axes)]
-    slope = np.stack([(around - around[:, middle, None]) @ lever for around in values], axis=1)
+    slope: Float32 = np.stack([(around - around[:, middle, None]) @ lever for around in values], axis=1)
     departure = [
         around - (around @ window)[:, None] - along @ offsets.T
         for around, along in zip(values, slope.swapaxes(0, 1), strict=True)
     ]
     bend = np.sqrt(sum((each * each) @ window for each in departure), dtype=np.float64)
     value = np.stack([around[:, middle] for around in values], axis=1)
-    if (reduction == 1.0).all():
-        return value, slope, bend
     value += (slope @ (at - whole).astype(np.float32)[:, :, None])[:, :, 0]
-    scale = reduction.astype(np.float32)
-    return value * scale[:axes], slope * (scale[:axes, None] / scale), bend * float(reduction.mean())
+    return value, slope, bend
+
+
+def _fitted_natively(dense: Float32, at: Float64) -> tuple[Float32, Float32, Float64]:
+    """`_fitted` by a compiled kernel."""
+    height, width, axes = dense.shape
+    offsets, window, lever = _plane_window()
+    value, slope = np.empty((len(at), axes), np.float32), np.empty((len(at), axes, 2), np.float32)
+    bend = np.empty(len(at))
+    native = kernels()
+    assert native is not None
+    native(
+        "macvo_fit_planes", dense, height, width, np.array(dense.strides) // dense.itemsize, axes,
+        np.ascontiguousarray(at), len(at), math.isqrt(len(offsets)), _PLANE[1], window, lever, value, slope, bend,
+    )  # fmt: skip
+    return value, slope, bend
+
+
+@lru_cache(maxsize=1)
+def _plane_window() -> tuple[Float32, Float32, Float32]:
+    """(S, 2) offsets of the samples of a plane, (S,) window, (S, 2) by which samples become slopes."""
+    offsets, window = patch_window(*_PLANE)
+    lever = window[:, None] * offsets / (window[:, None] * offsets**2).sum(axis=0)
+    return offsets, window, np.asarray(lever, dtype=np.float32)
 
 
 def _index(whole: Whole, side: Whole, height: int, width: int) -> Whole:

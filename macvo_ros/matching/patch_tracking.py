@@ -27,21 +27,16 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.matching.patch_model import (
-    CONVERGED,
-    READ_NOISE,
-    likeness,
-    linearise,
-    nearer,
-    patch_window,
-    read_bilinear,
-)
+from macvo_ros.matching.patch_fit import Place, Search, fit_patches
+from macvo_ros.matching.patch_model import linearise, patch_window
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
 _ITERATIONS = 4
+_MAX_STEP = 0.7
+"""Of one iteration, pixels of the first view."""
 _MAX_SHIFT = 2.0
 """A patch farther than this from where it was expected is another one, pixels of the first view."""
 
@@ -52,14 +47,14 @@ class Patches:
 
     offset: (N, 2) from the sample in the middle, a whole pixel, to the point, pixels. template: (N, S).
     project: (N, 3 A + 2, S) from the difference to another image to a shift along A axes, slopes of the warp, gain and
-    offset of brightness; normal: (N, 3 A + 2, 3 A + 2) how much of the squared difference these explain.
+    offset of brightness; explained: (N, 3 A + 2, 3 A + 2) how much of the squared difference these explain.
     spread: (N, A) variance of a shift per variance of a sample. radius, stride: (N,) of the samples, pixels.
     """
 
     offset: Float32
     template: Float32
     project: Float32
-    normal: Float32
+    explained: Float32
     spread: Float32
     radius: npt.NDArray[np.int64]
     stride: npt.NDArray[np.int64]
@@ -102,8 +97,8 @@ def cut_patches(image: Float32, pixel: Float64, radius: int, stride: int, axes: 
         offset=(pixel - model.whole).astype(np.float32),
         template=model.template,
         project=model.project,
-        normal=model.normal + 2 * np.diag(model.ridge),
-        spread=np.diagonal(model.solver, axis1=1, axis2=2)[:, :axes] / np.float32(model.samples),
+        explained=model.explained,
+        spread=model.spread,
         radius=model.radius * ones,
         stride=stride * ones,
     )
@@ -122,34 +117,14 @@ def find_patches(
     offsets, window = patch_window(int(patches.radius[0]), int(patches.stride[0]))
     turn, axes = warp.astype(np.float32), patches.spread.shape[1]
     middle = expected.astype(np.float32) - (turn @ patches.offset[:, :, None])[:, :, 0]
-    positions = turn @ offsets.T  # (N, 2, S)
-    if foreshortening is not None:
-        positions *= nearer(foreshortening, offsets)[:, None]
-    positions += middle[:, :, None]
-    lever = (offsets / patches.radius[0]).T.astype(np.float32)
-    shift, bent = np.zeros((len(patches), axes), np.float32), np.zeros((len(patches), axes, 2), np.float32)
-    error, solution = np.zeros_like(patches.template), np.zeros(patches.normal.shape[:2], np.float32)
-    active: slice | npt.NDArray[np.int64] = slice(None)
-    for _ in range(_ITERATIONS):
-        moved = positions[active] + turn[active, :, :axes] @ (shift[active, :, None] + bent[active] @ lever)
-        error[active] = read_bilinear(image, moved[:, 0], moved[:, 1]) - patches.template[active]
-        solution[active] = (patches.project[active] @ error[active][..., None])[..., 0]
-        step = np.clip(solution[active, : 3 * axes], -0.7, 0.7)
-        shift[active] -= step[:, :axes]
-        bent[active] -= step[:, axes:].reshape(-1, axes, 2)
-        moves = np.arange(len(patches))[active][np.abs(step[:, :axes]).max(axis=1) >= CONVERGED]
-        if not len(moves):
-            break
-        active = moves
-    # |e - B s|^2 with s = (N + ridge)^-1 B' e
-    explained = ((solution[:, None] @ patches.normal)[:, 0] * solution).sum(axis=1)
-    noise2 = np.maximum((error**2) @ window - explained, 0) + np.float32(READ_NOISE**2)
+    place = Place(middle, turn, np.ascontiguousarray(turn[:, :, :axes]), foreshortening)
+    fit = fit_patches(patches, offsets, window, image, place, Search(_ITERATIONS, _MAX_STEP))
     here = (turn[:, :axes, :axes] ** 2 @ patches.spread[:, :, None])[:, :, 0]
-    at_point = shift + (bent @ patches.offset[:, :, None])[:, :, 0] / np.float32(patches.radius[0])
-    found = np.isfinite(shift).all(axis=1) & (np.abs(shift).max(axis=1) <= _MAX_SHIFT)
+    at_point = fit.shift + (fit.bent @ patches.offset[:, :, None])[:, :, 0] / np.float32(patches.radius[0])
+    found = np.isfinite(fit.shift).all(axis=1) & (np.abs(fit.shift).max(axis=1) <= _MAX_SHIFT)
     return FoundPatches(
         pixel=expected + np.where(found[:, None], (turn[:, :, :axes] @ at_point[:, :, None])[:, :, 0], 0.0),
-        patch_var=(noise2[:, None] * here).astype(np.float64),
+        patch_var=(fit.noise[:, None] * here).astype(np.float64),
         found=found,
-        likeness=likeness(patches.template, error + patches.template, window),
+        likeness=fit.likeness,
     )

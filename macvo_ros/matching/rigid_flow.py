@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.matching.native.library import kernels
 
 Float32 = npt.NDArray[np.float32]
 
@@ -33,6 +34,8 @@ def rigid_flow(camera: StereoCamera, disparity: Float32, motion: npt.NDArray[np.
     A point X = z ray goes to R^T (X - t); times inverse depth w = d / (fx b) that is R^T (ray - w t), which also
     holds at infinity.
     """
+    if kernels() is not None:
+        return _rigid_flow_natively(camera, disparity, motion)
     x, y = _rays(camera)
     w = np.maximum(disparity - camera.disparity_offset, 0.0) * (1.0 / (camera.fx * camera.baseline))
     rotation = motion[:3, :3].T.astype(np.float32)
@@ -46,6 +49,19 @@ def rigid_flow(camera: StereoCamera, disparity: Float32, motion: npt.NDArray[np.
     flow[..., 1] = camera.fy * (b / c - y)
     limit = np.float32(max(camera.width, camera.height))
     return np.clip(flow, -limit, limit, out=flow)
+
+
+def _rigid_flow_natively(camera: StereoCamera, disparity: Float32, motion: npt.NDArray[np.float64]) -> Float32:
+    """`rigid_flow` by a compiled kernel."""
+    rotation = np.ascontiguousarray(motion[:3, :3].T, dtype=np.float32)
+    t = (rotation @ motion[:3, 3]).astype(np.float32)
+    flow = np.empty((camera.height, camera.width, 2), np.float32)
+    unit, limit = 1.0 / (camera.fx * camera.baseline), max(camera.width, camera.height)
+    lens = (camera.fx, camera.fy, camera.cx, camera.cy, camera.disparity_offset, unit, limit)
+    native, given = kernels(), np.ascontiguousarray(disparity, dtype=np.float32)
+    assert native is not None
+    native("macvo_rigid_flow", given, camera.height, camera.width, np.array(lens, np.float32), rotation, t, flow)
+    return flow
 
 
 @lru_cache(maxsize=4)

@@ -34,12 +34,18 @@ import numpy.typing as npt
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.pixel_grid import pixel_grid
 from macvo_ros.images.frame import Image
+from macvo_ros.matching.native.library import kernels
 
 Float32 = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.bool_]
+Whole = npt.NDArray[np.int16]
 
 _FRACTION = 16
 """OpenCV's disparities are whole numbers of this fraction of a pixel."""
+_ROUNDED = 16
+"""OpenCV searches multiples of this many disparities."""
+_FARTHEST = int(np.iinfo(np.int16).max) // _FRACTION - _ROUNDED
+"""Pixels of disparity that 16 bits hold, less those by which a range is rounded up."""
 _BLOCK = 3
 _SMOOTH, _JUMP = 16 * _BLOCK**2, 64 * _BLOCK**2
 """Penalties of a step of one pixel and of any other: twice what OpenCV's documentation advises for this block. On bare
@@ -87,24 +93,35 @@ def disparity_range(camera: StereoCamera, min_depth: float) -> tuple[float, floa
 
 def search_rows(left: Image, right: Image, lowest: float, highest: float) -> RowMatch:
     """Match two grey images along their rows; lowest, highest: disparities that are possible, pixels."""
+    reach = min(left.shape[1] + _ROUNDED, _FARTHEST)  # beyond its width there is no image to search
+    lowest, highest = (max(-reach, min(limit, reach)) for limit in (lowest, highest))
     size = max(left.shape[1] // 2, 1), max(left.shape[0] // 2, 1)
     small = [cv2.resize(image, size, interpolation=cv2.INTER_AREA) for image in (left, right)]
     coarse = _semi_global(small[0], small[1], int(np.floor(lowest / 2)), int(np.ceil(highest / 2)))
-    found = coarse[np.isfinite(coarse)]
+    found = coarse[coarse >= np.floor(lowest / 2) * _FRACTION] * (1 / _FRACTION)
     if len(found):
         # Rounded up to what OpenCV searches, the coarse range reaches beyond the one that was asked for.
         tails = np.clip(2 * np.quantile(found, (_TAIL, 1 - _TAIL)), lowest, highest)
         lowest, highest = max(lowest, tails[0] - _MARGIN), min(highest, tails[1] + _MARGIN)
-    fine = _semi_global(left, right, int(np.floor(lowest)), int(np.ceil(highest)))
-    column = np.arange(left.shape[1], dtype=np.float32)
-    confirmed = (column - fine >= 0) & (column - fine <= left.shape[1] - 1)  # nan: neither
-    filled = _filled(np.where(confirmed, fine, np.float32(np.nan)))
-    return RowMatch(_sub_pixel(left, right, filled), confirmed)
+    lowest = int(np.floor(lowest))
+    fine = _semi_global(left, right, lowest, int(np.ceil(highest)))
+    if kernels() is None or left.shape[1] < 2:
+        disparity, confirmed = _filled(fine, lowest)
+        return RowMatch(_sub_pixel(left, right, disparity), confirmed)
+    return RowMatch(*_finished_natively(left, right, fine, lowest))
 
 
-def _semi_global(left: Image, right: Image, lowest: int, highest: int) -> Float32:
-    """(H, W) disparities from lowest to highest, nan where none is unique and confirmed."""
-    count = -(-(highest + 1 - lowest) // 16) * 16  # OpenCV searches multiples of 16
+def _semi_global(left: Image, right: Image, lowest: int, highest: int) -> Whole:
+    """(H, W) disparities from lowest to highest, in fractions, below lowest where none is unique and confirmed."""
+    count = -(-max(highest + 1 - lowest, 1) // _ROUNDED) * _ROUNDED
+    native = kernels()
+    if native is not None:
+        raw = np.empty(left.shape, np.int16)
+        images = np.ascontiguousarray(left), np.ascontiguousarray(right)
+        native("macvo_semi_global", *images, *left.shape, lowest, count, _SMOOTH, _JUMP, _AGREE, raw)
+        found = np.asarray(cv2.medianBlur(raw, 3))  # as OpenCV's own does
+        cv2.filterSpeckles(found, (lowest - 1) * _FRACTION, _SPECKLE, _STEADY * _FRACTION)
+        return found
     # Columns nearer to the edge than the largest disparity are left out by OpenCV: there must be none.
     before, after = max(lowest + count, 0), max(-lowest, 0)
     wide = [cv2.copyMakeBorder(image, 0, 0, before, after, cv2.BORDER_REPLICATE) for image in (left, right)]
@@ -120,16 +137,31 @@ def _semi_global(left: Image, right: Image, lowest: int, highest: int) -> Float3
         speckleRange=_STEADY,
         mode=cv2.STEREO_SGBM_MODE_SGBM_3WAY,
     )
-    found = np.asarray(matcher.compute(*wide))[:, before : before + left.shape[1]]
+    return np.ascontiguousarray(np.asarray(matcher.compute(*wide))[:, before : before + left.shape[1]])
+
+
+def _finished_natively(left: Image, right: Image, found: Whole, lowest: int) -> tuple[Float32, Mask]:
+    """`_filled` and `_sub_pixel` by compiled kernels."""
+    native = kernels()
+    assert native is not None
+    disparity, confirmed = np.empty(found.shape, np.float32), np.empty(found.shape, np.uint8)
+    native("macvo_fill_rows", found, *found.shape, lowest * _FRACTION, disparity, confirmed)
+    images = np.ascontiguousarray(left), np.ascontiguousarray(right)
+    native("macvo_sub_pixel", *images, *left.shape, _STEPS, _WINDOW[0] // 2, _RIDGE, _LONGEST, disparity)
+    return disparity, confirmed.view(np.bool_)
+
+
+def _filled(found: Whole, lowest: int) -> tuple[Float32, Mask]:
+    """Disparities in pixels and which of them lead into the right image.
+
+    Every gap is filled by the smaller disparity beside it in its row: what is hidden is behind.
+    """
     disparity = found.astype(np.float32) * np.float32(1 / _FRACTION)
-    return np.asarray(np.where(found >= lowest * _FRACTION, disparity, np.float32(np.nan)))
-
-
-def _filled(disparity: Float32) -> Float32:
-    """The same with every gap filled by the smaller disparity beside it in its row: what is hidden is behind."""
-    known = np.isfinite(disparity)
+    column = np.arange(found.shape[1], dtype=np.float32)
+    known = (found >= lowest * _FRACTION) & (column - disparity >= 0) & (column - disparity <= found.shape[1] - 1)
     if not known.any():
-        return np.zeros_like(disparity)
+        return np.zeros_like(disparity), known
+    disparity[~known] = np.nan
     edge = cv2.copyMakeBorder(disparity, 0, 0, 1, 1, cv2.BORDER_CONSTANT, value=np.inf)
     here = np.arange(edge.size, dtype=np.int32).reshape(edge.shape)
     before, after = np.where(np.isfinite(edge), here, 0), np.where(np.isfinite(edge), here, edge.size)
@@ -141,7 +173,7 @@ def _filled(disparity: Float32) -> Float32:
     if empty.any():
         nearest = np.flatnonzero(~empty)
         filled[empty] = filled[nearest[np.abs(np.flatnonzero(empty)[:, None] - nearest).argmin(axis=1)]]
-    return np.asarray(filled, dtype=np.float32)
+    return np.asarray(filled, dtype=np.float32), known
 
 
 def _sub_pixel(left: Image, right: Image, disparity: Float32) -> Float32:
@@ -149,9 +181,9 @@ def _sub_pixel(left: Image, right: Image, disparity: Float32) -> Float32:
     u, v = cv2.split(pixel_grid(*left.shape))
     gradient = cv2.Scharr(left, cv2.CV_32F, 1, 0, scale=1 / 32)
     normal = cv2.boxFilter(gradient * gradient, -1, _WINDOW) + np.float32(_RIDGE)
-    source = left.astype(np.float32)
+    source, target = left.astype(np.float32), right.astype(np.float32)
     for _ in range(_STEPS):
-        error = cv2.remap(right, u - disparity, v, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE) - source
+        error = cv2.remap(target, u - disparity, v, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE) - source
         error -= cv2.boxFilter(error, -1, _WINDOW)
         step = cv2.boxFilter(gradient * error, -1, _WINDOW) / normal
         disparity = disparity + np.clip(step, -_LONGEST, _LONGEST)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, Matcher, PointMatches, Prediction
+from macvo_ros.uncertainty.row_field import RowField
 
 
 class WrappedMatcher:
@@ -50,9 +51,10 @@ class WrappedMatcher:
         current: StereoFrame,
         match: Match,
         pixel: npt.NDArray[np.float64],
+        rows: RowField | None = None,
     ) -> PointMatches:
         """See `Matcher.refine`."""
-        return self.wrapped.refine(reference, reference_match, current, match, pixel)
+        return self.wrapped.refine(reference, reference_match, current, match, pixel, rows)
 
     def reset(self) -> None:
         """See `Matcher.reset`."""

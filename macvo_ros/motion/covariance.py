@@ -30,10 +30,6 @@ from macvo_ros.matching.matcher import PointMatches
 
 Float64 = npt.NDArray[np.float64]
 
-_SIGMAS = 3.0
-"""Of disparity, beyond which it is not noise; chosen."""
-_ENOUGH = 50
-"""Keypoints below which a share of them says little: it is taken of so many; chosen."""
 _MAX_RELATIVE_SIGMA = 0.3
 """Of disparity: beyond, first-order propagation to depth does not hold (paper, appendix A.1)."""
 
@@ -49,36 +45,19 @@ def depth_from_disparity(camera: StereoCamera, disparity: Float64, disparity_var
 
 
 def depth_is_linear(camera: StereoCamera, points: PointMatches) -> npt.NDArray[np.bool_]:
-    """(N,) keypoints whose depth is known, in both frames, so well that first-order propagation holds for it.
+    """(N,) keypoints whose depth is known in both frames."""
+    return np.asarray(depth_is_known(camera, points).all(axis=0))
+
+
+def depth_is_known(camera: StereoCamera, points: PointMatches) -> npt.NDArray[np.bool_]:
+    """(2, N) whether the reference and the current frame know a depth so well that first-order propagation holds.
 
     Appendix A.1: while the disparity's sigma is below 0.3 of it. That is decided by the noise, too: keypoints near the
     limit that pass it are nearer than they are on average. So it is only for where points are needed in metres.
     """
-    return np.asarray((_relative_sigma(camera, points) <= _MAX_RELATIVE_SIGMA).all(axis=0))
-
-
-def lost_depth(camera: StereoCamera, points: PointMatches) -> float:
-    """The part (0 to 1) of the keypoints of well-known depth in the reference whose depth the current frame knows not.
-
-    Well: twice as well as is needed, so that noise alone does not take it away.
-    """
-    before, after = _relative_sigma(camera, points)
-    well = before <= 0.5 * _MAX_RELATIVE_SIGMA
-    return float(np.sum(well & (after > _MAX_RELATIVE_SIGMA)) / max(well.sum(), _ENOUGH))
-
-
-def beyond_infinity(camera: StereoCamera, points: PointMatches) -> npt.NDArray[np.bool_]:
-    """(N,) keypoints that a frame sees farther than infinity, by more than noise explains: that match has failed."""
     measured = np.stack((points.disparity, points.matched_disparity)) - camera.disparity_offset
     sigma = np.sqrt(np.stack((points.disparity_var, points.matched_disparity_var)))
-    return np.asarray((measured < -_SIGMAS * sigma).any(axis=0))
-
-
-def _relative_sigma(camera: StereoCamera, points: PointMatches) -> Float64:
-    """(2, N) sigma of disparity, in disparities, in the reference and in the current frame; inf beyond infinity."""
-    measured = np.stack((points.disparity, points.matched_disparity)) - camera.disparity_offset
-    sigma = np.sqrt(np.stack((points.disparity_var, points.matched_disparity_var)))
-    return np.asarray(np.where(measured > 0, sigma / np.maximum(measured, 1e-9), np.inf))
+    return np.asarray(sigma <= _MAX_RELATIVE_SIGMA * measured)
 
 
 def point_covariance(

@@ -133,7 +133,7 @@ def follow(
         there = find_patches(
             cut_patches(images.left, here.pixel, radius, stride, axes=1),
             images.right,
-            here.pixel - np.column_stack((disparity[at], np.zeros(len(at)))),
+            lens.in_right_image(here.pixel, disparity[at]),
             _row_warp(tilt[at]),
         )
         seen[:2, at] = here.pixel.T

@@ -26,10 +26,14 @@ from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, Matcher, PointMatches
 from macvo_ros.motion.keypoints import select_keypoints
 from macvo_ros.settings.config import Config
+from macvo_ros.uncertainty.row_field import RowField
 
 
 class TooFewPoints(Exception):
     """There are not enough keypoints to speak of a motion."""
+
+    stereo_at_fault = False
+    """Those that there are lack a depth, which they had in the reference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +59,12 @@ class Laps:
         self.seconds[stage], self._begun = now - self._begun, now
 
 
-def match_keypoints(config: Config, matcher: Matcher, frames: MatchedFrames, laps: Laps) -> tuple[PointMatches, int]:
+def match_keypoints(
+    config: Config, matcher: Matcher, frames: MatchedFrames, rows: RowField | None, laps: Laps
+) -> tuple[PointMatches, int]:
     """Choose keypoints in the reference and find them in the other three images, in pixels of the full ones.
 
-    Returns those that were found, and how many were chosen.
+    rows: see `Matcher.refine`. Returns those that were found, and how many were chosen.
     """
     reference, current = frames.reference_match, frames.match
     flow = current.temporal
@@ -76,7 +82,7 @@ def match_keypoints(config: Config, matcher: Matcher, frames: MatchedFrames, lap
     if len(pixel) < needed:
         raise TooFewPoints(f"{len(pixel)} keypoints passed the filters, {needed} are needed")
     laps.end("select")
-    points = matcher.refine(frames.reference, reference, frames.current, current, pixel)
+    points = matcher.refine(frames.reference, reference, frames.current, current, pixel, rows)
     if config.keypoints.min_disparity > 0:
         shift = points.matched_disparity - frames.current.full.camera.disparity_offset
         points = points.subset(shift > 0.5 * config.keypoints.min_disparity)

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera, rays
 from macvo_ros.matching.matcher import PointMatches
+from macvo_ros.matching.native.library import kernels
 from macvo_ros.motion.covariance import depth_from_disparity, point_covariance
 
 Float64 = npt.NDArray[np.float64]
@@ -70,9 +71,25 @@ def point_pairs(camera: StereoCamera, points: PointMatches) -> PointPairs:
 
 def whitened(pairs: PointPairs, rotation: Float64, translation: Float64) -> tuple[Float64, Float64, Float64]:
     """`PoseSolution.whitener` and `.residual` at a motion, and the residuals' squared lengths (N,)."""
+    if kernels() is not None:
+        return _whitened_natively(pairs, rotation, translation)
     whitener = whitener_of(pairs, rotation)
     residual = (whitener @ (pairs.reference - pairs.current @ rotation.T - translation)[:, :, None])[:, :, 0]
     return whitener, residual, np.asarray(np.einsum("ni,ni->n", residual, residual))
+
+
+def _whitened_natively(pairs: PointPairs, rotation: Float64, translation: Float64) -> tuple[Float64, Float64, Float64]:
+    """`whitened` by a compiled kernel."""
+    count = len(pairs)
+    whitener, residual, square = np.empty((count, 3, 3)), np.empty((count, 3)), np.empty(count)
+    points = (pairs.reference, pairs.reference_cov, pairs.current, pairs.current_cov)
+    native = kernels()
+    assert native is not None
+    native(
+        "macvo_whiten", *map(np.ascontiguousarray, points), count, np.ascontiguousarray(rotation),
+        np.ascontiguousarray(translation), FLOOR, whitener, residual, square,
+    )  # fmt: skip
+    return whitener, residual, square
 
 
 def squared_length(whitener: Float64, residual: Float64) -> Float64:

@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.geometry.se3 import difference, exp_so3, nearest_rotation, transform
+from macvo_ros.matching.native.library import kernels
 from macvo_ros.motion.point_pairs import FLOOR, PointPairs, rotated, squared_length, whitened
 from macvo_ros.settings.config import PoseConfig
 from macvo_ros.uncertainty.motion_prior import MotionPrior
@@ -199,16 +200,15 @@ def _minimise(
     tolerance: float,
 ) -> tuple[Float64, Float64, int]:
     """Levenberg-Marquardt. Within a step the metric is that of its start, so old and new cost are comparable."""
+    if kernels() is not None:
+        return _minimise_natively(pairs, rotation, translation, config, prior, active, tolerance)
     damping = 1e-6
     iterations = 0
     offset = None if prior is None else difference(prior.motion, transform(rotation, translation))
     while iterations < config.max_iterations:
         whitener, residual, m2 = whitened(pairs, rotation, translation)
         cost = _huber_cost(m2, config.kernel, active)
-        jacobian = _jacobian(whitener, pairs.current @ rotation.T)
-        weighted = ((active * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
-        hessian = jacobian.reshape(-1, 6).T @ weighted
-        gradient = residual.reshape(-1) @ weighted
+        hessian, gradient = _system((whitener, residual, m2), pairs.current, rotation, config.kernel, active)
         if prior is not None and offset is not None:
             hessian = hessian + prior.information
             gradient = gradient + prior.information @ offset
@@ -217,7 +217,7 @@ def _minimise(
         accepted = False
         while not accepted and iterations < config.max_iterations:
             iterations += 1
-            step = -np.linalg.solve(hessian + damping * diagonal, gradient)
+            step = np.asarray(-np.linalg.solve(hessian + damping * diagonal, gradient), dtype=np.float64)
             new_rotation, new_translation = exp_so3(step[3:]) @ rotation, translation + step[:3]
             new_residual = pairs.reference - pairs.current @ new_rotation.T - new_translation
             new_cost = _huber_cost(squared_length(whitener, new_residual), config.kernel, active)
@@ -239,6 +239,29 @@ def _minimise(
     return rotation, translation, iterations
 
 
+def _minimise_natively(
+    pairs: PointPairs,
+    rotation: Float64,
+    translation: Float64,
+    config: PoseConfig,
+    prior: MotionPrior | None,
+    active: Float64,
+    tolerance: float,
+) -> tuple[Float64, Float64, int]:
+    """`_minimise` by a compiled kernel."""
+    points = map(np.ascontiguousarray, (pairs.reference, pairs.reference_cov, pairs.current, pairs.current_cov))
+    expected = None if prior is None else np.ascontiguousarray(prior.motion[:3])
+    information = None if prior is None else np.ascontiguousarray(prior.information)
+    rotation, translation, taken = np.array(rotation, order="C"), np.array(translation), np.zeros(1, np.int64)
+    native = kernels()
+    assert native is not None
+    native(
+        "macvo_minimise", *points, active, len(pairs), expected, information, config.kernel, FLOOR, tolerance,
+        config.max_iterations, rotation, translation, taken,
+    )  # fmt: skip
+    return rotation, translation, int(taken[0])
+
+
 def _step(
     pairs: PointPairs,
     at: Float64,
@@ -249,17 +272,34 @@ def _step(
     inlier: npt.NDArray[np.bool_],
 ) -> tuple[Float64, Float64]:
     """One Gauss-Newton step with residuals linearised at other points than those measured."""
-    whitener, residual, m2 = whitened(pairs, rotation, translation)
-    jacobian = _jacobian(whitener, at @ rotation.T)
-    weighted = ((inlier * _huber_weight(m2, config.kernel))[:, None, None] * jacobian).reshape(-1, 6)
-    hessian = _solvable(jacobian.reshape(-1, 6).T @ weighted)
-    gradient = residual.reshape(-1) @ weighted
+    white = whitened(pairs, rotation, translation)
+    hessian, gradient = _system(white, at, rotation, config.kernel, inlier.astype(float))
+    hessian = _solvable(hessian)
     if prior is not None:
         offset = difference(prior.motion, transform(rotation, translation))
         hessian = hessian + prior.information
         gradient = gradient + prior.information @ offset
     step = np.asarray(-np.linalg.solve(hessian, gradient), dtype=np.float64)
     return exp_so3(step[3:]) @ rotation, translation + step[:3]
+
+
+def _system(
+    white: tuple[Float64, Float64, Float64], at: Float64, rotation: Float64, kernel: float, active: Float64
+) -> tuple[Float64, Float64]:
+    """(6, 6) J^T W J and (6,) J^T W r of whitened points, linearised at (N, 3) points of the current frame.
+
+    white: `whitened`; active: (N,) weights before those of the robust kernel.
+    """
+    whitener, residual, m2 = white
+    native = kernels()
+    if native is not None:
+        hessian, gradient = np.empty((6, 6)), np.empty(6)
+        points, turned = np.ascontiguousarray(at), np.ascontiguousarray(rotation)
+        native("macvo_pose_system", whitener, residual, m2, points, active, len(at), turned, kernel, hessian, gradient)
+        return hessian, gradient
+    jacobian = _jacobian(whitener, at @ rotation.T)
+    weighted = ((active * _huber_weight(m2, kernel))[:, None, None] * jacobian).reshape(-1, 6)
+    return np.asarray(jacobian.reshape(-1, 6).T @ weighted), np.asarray(residual.reshape(-1) @ weighted)
 
 
 def _solvable(information: Float64) -> Float64:

@@ -28,7 +28,7 @@ from macvo_ros.motion.calibration_evidence import calibration_evidence
 from macvo_ros.motion.common_points import CommonPoints, at_common_points
 from macvo_ros.motion.covariance import (
     ablated,
-    depth_is_linear,
+    depth_is_known,
     patch_disparity_variance,
 )
 from macvo_ros.motion.keypoint_matches import Laps, MatchedFrames, TooFewPoints, match_keypoints
@@ -102,7 +102,7 @@ def two_frame_motion(
     """
     laps = Laps()
     camera = frames.current.full.camera
-    in_images, chosen = match_keypoints(config, matcher, frames, laps)
+    in_images, chosen = match_keypoints(config, matcher, frames, assumed.rows, laps)
     measured = _keypoints(in_images)
     points = in_images if assumed.error is None else _moved(in_images, assumed.model.corrected(measured, assumed.error))
     reduction = frames.current.reduction
@@ -224,12 +224,13 @@ def _solve(
     motion to begin with: as far as these are known in metres.
     """
     model = config.covariance.model
-    real, usable = point_pairs(camera, points), depth_is_linear(camera, points)
-    if int(usable.sum()) < config.pose.min_points:
+    needed, known = config.pose.min_points, depth_is_known(camera, points)
+    real, usable = point_pairs(camera, points), known[0] & known[1]
+    if int(usable.sum()) < needed:
         # The others tell how the camera turned; how it moved would be the prediction's guess.
-        raise TooFewPoints(
-            f"{int(usable.sum())} of {len(points.pixel)} keypoints have a depth, {config.pose.min_points} are needed"
-        )
+        few = TooFewPoints(f"{int(usable.sum())} of {len(points.pixel)} keypoints have a depth, {needed} are needed")
+        few.stereo_at_fault = int(known[0].sum()) >= needed
+        raise few
     reference_cov, current_cov = ablated(real.reference_cov, real.current_cov, model)
     pairs = PointPairs(real.reference, reference_cov, real.current, current_cov)
     common = CommonPoints(real, real.reference, real.current)

@@ -89,7 +89,7 @@ class Observations:
     """The M observations of a window as lists, point by point: frame and point of each, u v disparity and 1 / sigma.
 
     known: (Q,) points that were observed, begins: (Q,) where the observations of each begin. order: (M,) observations
-    by first view and frame; pairs: of these, each with where it begins and ends in that order.
+    by first view and frame; pairs: (2, Q) of these, pair_begins: (Q,) where each begins in that order.
     """
 
     frame: Whole
@@ -99,7 +99,8 @@ class Observations:
     known: Whole
     begins: Whole
     order: Whole
-    pairs: list[tuple[int, int, slice]]
+    pairs: Whole
+    pair_begins: Whole
 
     @staticmethod
     def of(points: WindowPoints) -> Observations:
@@ -110,11 +111,6 @@ class Observations:
         pair = points.anchor[point] * frames + frame
         order = np.argsort(pair, kind="stable")
         numbers, firsts = np.unique(pair[order], return_index=True)
-        ends = [*firsts[1:].tolist(), len(order)][: len(firsts)]
-        pairs = [
-            (*divmod(number, frames), slice(first, end))
-            for number, first, end in zip(numbers.tolist(), firsts.tolist(), ends, strict=True)
-        ]
         return Observations(
             frame,
             point,
@@ -123,7 +119,8 @@ class Observations:
             known,
             begins,
             order,
-            pairs,
+            np.stack(np.divmod(numbers, frames)),
+            firsts,
         )
 
     def __len__(self) -> int:

@@ -64,8 +64,7 @@ class PosePrior:
         out[:known, :3] = position[:known] - self.position
         turned = rotation[:known] @ self.rotation.transpose(0, 2, 1)
         # Poses move by far less than a quarter turn after they were linearised.
-        axis = 0.5 * np.stack([turned[:, 2, 1], turned[:, 0, 2], turned[:, 1, 0]], axis=1)
-        axis -= 0.5 * np.stack([turned[:, 1, 2], turned[:, 2, 0], turned[:, 0, 1]], axis=1)
+        axis = 0.5 * (turned[:, (2, 0, 1), (1, 2, 0)] - turned[:, (1, 2, 0), (2, 0, 1)])
         sine = np.maximum(np.linalg.norm(axis, axis=1, keepdims=True), 1e-12)
         out[:known, 3:] = axis * (np.arcsin(np.minimum(sine, 1.0)) / sine)
         return out.reshape(-1)

@@ -31,6 +31,7 @@ from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow
 from macvo_ros.matching.matcher import FlowMatch, Match, PointMatches, Prediction, StereoMatch, look_up
 from macvo_ros.settings.config import FlowFormerConfig
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
+from macvo_ros.uncertainty.row_field import RowField
 
 Flow = tuple[torch.Tensor, torch.Tensor]
 """Flow (1, 2, H, W), pixels, and its variance, pixels^2."""
@@ -120,6 +121,7 @@ class FlowFormerMatcher:
         current: StereoFrame,
         match: Match,
         pixel: npt.NDArray[np.float64],
+        rows: RowField | None = None,
     ) -> PointMatches:
         """The dense matches are all there is."""
         return look_up(pixel, reference_match, match).in_full_image(reference)

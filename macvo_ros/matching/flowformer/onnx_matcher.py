@@ -34,6 +34,7 @@ from macvo_ros.matching.flowformer.onnx_export import INPUTS, NETWORK, OUTPUTS
 from macvo_ros.matching.flowformer.resolution import inference_size, resize_flow, resize_image
 from macvo_ros.matching.matcher import Match, PointMatches, Prediction, look_up
 from macvo_ros.settings.config import FlowFormerConfig
+from macvo_ros.uncertainty.row_field import RowField
 
 PROVIDERS = {
     "cpu": ["CPUExecutionProvider"],
@@ -110,6 +111,7 @@ class FlowFormerOnnxMatcher:
         current: StereoFrame,
         match: Match,
         pixel: npt.NDArray[np.float64],
+        rows: RowField | None = None,
     ) -> PointMatches:
         """The dense matches are all there is."""
         return look_up(pixel, reference_match, match).in_full_image(reference)

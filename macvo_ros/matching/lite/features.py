@@ -29,6 +29,7 @@ from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.pixel_grid import pixel_grid
 from macvo_ros.images.frame import Image, smoothed
 from macvo_ros.matching.lite.rigid_departure import rigid_departure
+from macvo_ros.matching.native.library import kernels
 from macvo_ros.matching.stereo_search import RowMatch
 
 Float32 = npt.NDArray[np.float32]
@@ -62,10 +63,11 @@ class ImageFeatures:
         self.half: Float32 = self.small.astype(np.float32)
         self.gradient_u: Float32 = cv2.Scharr(self.small, cv2.CV_32F, 1, 0, scale=1 / 32)
         self.gradient_v: Float32 = cv2.Scharr(self.small, cv2.CV_32F, 0, 1, scale=1 / 32)
-        self.layers: Float32 = cv2.merge((self.half, self.gradient_u, self.gradient_v))
-        """(2h, 2w, 3) these three, to be read at once."""
+        self.layers: Float32 = cv2.merge((self.half, self.gradient_u, self.gradient_v, self.half))
+        """(2h, 2w, 4) these three, to be read at once; the fourth is not used."""
         self._texture: Float32 | None = None
         self._tensor: tuple[Float32, Float32, Float32] | None = None
+        self._patch_variance: Float32 | None = None
         self._smooth: Float32 | None = None
         self._grey = grey
         self._make_smooth = smooth or (lambda: smoothed(grey))
@@ -78,6 +80,8 @@ class ImageFeatures:
 
     def texture(self) -> Float32:
         """(5, h, w) brightness, fine_texture, texture_u, texture_v, texture_uv."""
+        if self._texture is None and kernels() is not None:
+            self._describe_natively()
         if self._texture is None:
             whole = self._grey[: self.grid[0] * SCALE, : self.grid[1] * SCALE]
             back = cv2.resize(self.small, whole.shape[::-1], interpolation=cv2.INTER_NEAREST)
@@ -94,14 +98,27 @@ class ImageFeatures:
             )
         return self._texture
 
+    def _describe_natively(self) -> None:
+        """`texture` and `_structure` by a compiled kernel."""
+        native, image = kernels(), np.ascontiguousarray(self._grey)
+        assert native is not None
+        texture, tensor = np.empty((5, *self.grid), np.float32), np.empty((3, *self.grid), np.float32)
+        native(
+            "macvo_texture", image, image.shape[1], self.small, self.gradient_u, self.gradient_v, *self.grid,
+            texture, tensor,
+        )  # fmt: skip
+        self._texture, self._tensor = texture, (tensor[0], tensor[1], tensor[2])
+
     def patch_variance(self) -> Float32:
         """(3, h, w) least-squares variance of a patch around each cell along u with v known (stereo), u, and v (flow).
 
         The inverse of the structure tensor of five cells square; for noise of one grey level and one sample, pixels^2.
         """
-        xx, yy, xy = (cv2.blur(each, (5, 5)) * np.float32(0.25) for each in self._structure())
-        determinant = np.maximum(xx * yy - xy * xy, np.float32(1e-4))
-        return np.stack((1 / np.maximum(xx, np.float32(1e-3)), yy / determinant, xx / determinant))
+        if self._patch_variance is None:
+            xx, yy, xy = (cv2.blur(each, (5, 5)) * np.float32(0.25) for each in self._structure())
+            determinant = np.maximum(xx * yy - xy * xy, np.float32(1e-4))
+            self._patch_variance = np.stack((1 / np.maximum(xx, np.float32(1e-3)), yy / determinant, xx / determinant))
+        return self._patch_variance
 
     def _structure(self) -> tuple[Float32, Float32, Float32]:
         """(h, w) means over the cells of the squares and the product of the gradients along u and v."""
@@ -138,6 +155,8 @@ def stereo_features(left: ImageFeatures, right: ImageFeatures, match: RowMatch, 
     """(C, h, w) channels of a match from left to right; match: of the halved images."""
     half_flow = np.zeros((*match.disparity.shape, 2), np.float32)
     half_flow[..., 0] = -match.disparity
+    if kernels() is not None:
+        return _evidence_natively(left, right, half_flow, camera.disparity_offset, match.confirmed)
     flow = flow_on_grid(half_flow)
     out = _features(left, right, half_flow, flow, np.zeros_like(flow), -flow[..., 0], camera, temporal=False)
     out[UNCONFIRMED] = 2 * _cells((~match.confirmed).astype(np.float32), *left.grid)
@@ -160,7 +179,31 @@ def temporal_features(
     flow = flow_on_grid(half_flow)
     cell = np.float32(1 / SCALE)
     departure = rigid_departure(grid_camera(camera), disparity * cell, flow * cell, motion) * np.float32(SCALE)
+    if kernels() is not None:
+        return _evidence_natively(earlier, current, half_flow, camera.disparity_offset, None, (departure, disparity))
     return _features(earlier, current, half_flow, flow, departure, disparity, camera, temporal=True)
+
+
+def _evidence_natively(
+    source: ImageFeatures,
+    target: ImageFeatures,
+    half_flow: Float32,
+    infinity: float,
+    confirmed: npt.NDArray[np.bool_] | None,
+    rigid: tuple[Float32, Float32] | None = None,
+) -> Float32:
+    """`_features` by a compiled kernel; rigid: departure and disparity, None for a match from left to right."""
+    native = kernels()
+    assert native is not None
+    out = np.empty((len(CHANNELS), *source.grid), np.float32)
+    out[:5] = source.texture()
+    departure, disparity = (None, None) if rigid is None else map(np.ascontiguousarray, rigid)
+    sure = None if confirmed is None else np.ascontiguousarray(confirmed).view(np.uint8)
+    native(
+        "macvo_evidence", source.layers, target.layers, half_flow, departure, disparity, infinity, sure,
+        -1 if rigid is None else 1, *source.grid, out,
+    )  # fmt: skip
+    return out
 
 
 def _features(
@@ -184,7 +227,7 @@ def _features(
     mean = _cells(cv2.extractChannel(residual, 0), rows, columns)
     wide_mean = cv2.blur(mean, (5, 5))
     residual *= residual
-    square, square_u, square_v = cv2.split(_cells(residual, rows, columns))
+    square, square_u, square_v, _ = cv2.split(_cells(residual, rows, columns))
     noise = cv2.blur(square, (3, 3)) - cv2.blur(mean, (3, 3)) ** 2
     change = square_u + square_v
     out[5] = _squash((mean - wide_mean) * np.float32(0.5))

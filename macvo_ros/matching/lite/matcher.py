@@ -17,10 +17,8 @@ refinement at the keypoints. Real time on two CPU cores; the weights are in the 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import cv2
@@ -51,11 +49,15 @@ from macvo_ros.matching.lite.refinement import (
     refined_variance,
     smooth_patches,
 )
+from macvo_ros.matching.lite.two_threads import LaterCheck, one_torch_thread, side_by_side
+from macvo_ros.matching.lite.variance import VarianceNetwork
 from macvo_ros.matching.matcher import FlowMatch, Match, PointMatches, Prediction, StereoMatch, look_up
 from macvo_ros.matching.patch_refinement import Refinement, refine_patches
 from macvo_ros.matching.rigid_flow import rigid_flow
+from macvo_ros.matching.stereo_rows import rows_of
 from macvo_ros.matching.stereo_search import RowMatch, disparity_range, search_rows
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
+from macvo_ros.uncertainty.row_field import RowField
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -64,8 +66,6 @@ _PATCH_NOISE = 0.12
 """Squared residual of ordinary patches over their number of samples, grey levels^2, for choosing keypoints."""
 _DENSE_SHARE = 0.1
 """Of the variance of dense matches in that of keypoints: it answers for what is hidden or moves as well."""
-_TURN = 2e-4
-"""Seconds after which a waiting thread gets the interpreter while two of them match."""
 _MIN_LIKENESS = 0.4
 """Normalised correlation below which two patches are taken for unrelated, as in `classic`."""
 
@@ -121,10 +121,10 @@ class LiteMatcher:
         self.work_pixels = work_pixels
         self.device = torch.device("cpu")
         self._min_depth = min_depth
-        self._network = network or load_network()
+        self._variances = VarianceNetwork(network or load_network())
         self._sides: dict[int, _Side] = {}
         self._search = FlowSearch(make_search)
-        self._thread = ThreadPoolExecutor(1, "macvo stereo matching", _one_torch_thread)
+        self._thread = ThreadPoolExecutor(1, "macvo stereo matching", one_torch_thread)
 
     def reset(self) -> None:
         """Forget earlier frames."""
@@ -143,14 +143,20 @@ class LiteMatcher:
         keep = {id(frame) for frame in (reference, current) if frame is not None}
         self._sides = {key: side for key, side in self._sides.items() if key in keep}
         side = self._side(current)
-        with _side_by_side():
+        with side_by_side():
             stereo = self._stereo_of(side)
             if reference is None:
                 return Match(stereo)
             return Match(stereo, self._match_temporal(self._side(reference), side, prediction))
 
     def refine(
-        self, reference: StereoFrame, reference_match: Match, current: StereoFrame, match: Match, pixel: Float64
+        self,
+        reference: StereoFrame,
+        reference_match: Match,
+        current: StereoFrame,
+        match: Match,
+        pixel: Float64,
+        rows: RowField | None = None,
     ) -> PointMatches:
         """Sub-pixel refinement of the three matches behind each keypoint, with the variance learned for it.
 
@@ -161,18 +167,25 @@ class LiteMatcher:
         assert isinstance(stereo, LiteStereo)
         assert isinstance(temporal, LiteFlow)
         at = reference.to_full(pixel)
-        with _side_by_side():
+        with side_by_side():
+            # The reference's stereo in the other thread, after the stereo match of the current frame.
+            row = rows_of(rows, reference, stereo.to_right, at)
+            first_stereo = self._thread.submit(
+                refine_smooth, before.left, before.right, stereo.to_right, at, axes=1, rows=row
+            )
             perspective = expected_foreshortening(reference, temporal.motion, stereo.to_right, at)
             to_current = temporal.flow.numpy().transpose(1, 2, 0)
             flow = refine_smooth(before.left, now.left, to_current, at, axes=2, foreshortening=perspective)
             matched = at + flow.displacement
-            # All that needs no stereo match of the current frame, on which the other thread still works.
-            first = refine_smooth(before.left, before.right, stereo.to_right, at, axes=1)
             patches = smooth_patches(now.left, matched, axes=1)
             matched_stereo = match.known_stereo
             assert isinstance(matched_stereo, LiteStereo)
-            second = refine_patches(patches, now.right.smooth(), matched_stereo.to_right, matched)
+            if isinstance(matched_stereo.row_check, LaterCheck):
+                matched_stereo.row_check.begin()
+            row = rows_of(rows, current, matched_stereo.to_right, matched)
+            second = refine_patches(patches, now.right.smooth(), matched_stereo.to_right, matched, rows=row)
             points = look_up(pixel, reference_match, match).in_full_image(reference)
+            first = first_stereo.result()
         alike = np.minimum(np.minimum(flow.likeness, first.likeness), second.likeness) > _MIN_LIKENESS
         return PointMatches(
             pixel=at,
@@ -191,6 +204,7 @@ class LiteMatcher:
     def _match_stereo(self, side: _Side) -> LiteStereo:
         """Match left to right."""
         camera = side.frame.camera
+        side.left.smooth(), side.right.smooth()  # for `refine`, which begins before the other thread needs this match
         found = search_stereo(side.left, side.right, camera, self._min_depth)
         variance = self.variances(stereo_features(side.left, side.right, found, camera))
         displacement = -full_disparity(found, camera.height, camera.width)
@@ -200,7 +214,9 @@ class LiteMatcher:
             disparity=torch.from_numpy(-displacement),
             to_right=displacement[..., None],
             disparity_var=torch.from_numpy(_full_size(variance[0], camera.height, camera.width)),
-            row_check=self._thread.submit(check_rows, side.left.small, side.right.small, found, 2.0, usable).result,
+            row_check=LaterCheck(
+                lambda: self._thread.submit(check_rows, side.left.small, side.right.small, found, 2.0, usable)
+            ),
             keypoint_disparity_var=torch.from_numpy(_half_size(expected[0])),
             refined_var=torch.from_numpy(np.ascontiguousarray(variance[2])),
         )
@@ -220,7 +236,7 @@ class LiteMatcher:
         size = camera.height, camera.width
         return LiteFlow(
             flow=torch.from_numpy(full_flow(flow, *size)),
-            flow_var=torch.from_numpy(np.stack([_full_size(v, *size) for v in variance[:2]])),
+            flow_var=torch.from_numpy(_all_full_size(variance[:2], *size)),
             refined_var=torch.from_numpy(np.ascontiguousarray(variance[2:])),
             keypoint_flow_var=torch.from_numpy(np.stack([_half_size(v) for v in expected])),
             motion=None if prediction is None else motion,
@@ -237,16 +253,9 @@ class LiteMatcher:
         side = self._side(frame)
         return side.left, side.right
 
-    @torch.inference_mode()
     def variances(self, evidence: Float32) -> Float32:
         """(C, h, w) evidence to (4, h, w) variances (`network.OUTPUTS`), pixels^2."""
-        rows, columns = evidence.shape[-2:]
-        even = evidence
-        if rows % 2 or columns % 2:
-            even = np.pad(evidence, ((0, 0), (0, rows % 2), (0, columns % 2)), mode="edge")
-        # Channels last, as its convolutions want them; cv2.merge is three times as fast as torch at it.
-        log_sigma = self._network(torch.from_numpy(cv2.merge(list(even)))[None].permute(0, 3, 1, 2))
-        return np.asarray(torch.exp(2 * log_sigma)[0, :, :rows, :columns].contiguous().numpy())
+        return self._variances(evidence)
 
     def _side(self, frame: StereoFrame) -> _Side:
         side = self._sides.get(id(frame))
@@ -280,7 +289,7 @@ def full_disparity(match: RowMatch, height: int, width: int) -> Float32:
 
 def full_flow(half_flow: Float32, height: int, width: int) -> Float32:
     """(2, H, W) flow at all pixels of the image, of a flow of the halved images in pixels of them."""
-    return np.stack([_full_size(axis, height, width) for axis in cv2.split(half_flow * np.float32(2))])
+    return _all_full_size(cv2.split(half_flow * np.float32(2)), height, width)
 
 
 def _refined_disparity_var(
@@ -300,39 +309,25 @@ def _keypoint_variance(variance: Float32, patch: Float32) -> Float32:
 
 def _full_size(coarse: Float32, height: int, width: int) -> Float32:
     """A map of the grid, or of twice its size, at all pixels of the image; beyond the grid its edge is repeated."""
-    rows, columns = grid_size(height, width)
-    full = cv2.resize(coarse, (columns * SCALE, rows * SCALE), interpolation=cv2.INTER_LINEAR)
-    if full.shape[:2] != (height, width):
-        full = cv2.copyMakeBorder(
-            full, 0, height - full.shape[0], 0, width - full.shape[1], borderType=cv2.BORDER_REPLICATE
-        )
-    return np.asarray(full, dtype=np.float32)
+    return np.asarray(_all_full_size([coarse], height, width)[0])
+
+
+def _all_full_size(maps: Iterable[Float32], height: int, width: int) -> Float32:
+    """`_full_size` of M maps, (M, H, W)."""
+    maps = list(maps)
+    rows, columns = (SCALE * cells for cells in grid_size(height, width))
+    full = np.empty((len(maps), height, width), np.float32)
+    for coarse, to in zip(maps, full, strict=True):
+        if (rows, columns) == (height, width):
+            cv2.resize(coarse, (columns, rows), dst=to, interpolation=cv2.INTER_LINEAR)
+        else:
+            grown = cv2.resize(coarse, (columns, rows), interpolation=cv2.INTER_LINEAR)
+            edge = (0, height - rows, 0, width - columns)
+            cv2.copyMakeBorder(grown, *edge, dst=to, borderType=cv2.BORDER_REPLICATE)
+    return full
 
 
 def _half_size(coarse: Float32) -> Float32:
     """A (h, w) map of the grid at every second pixel of the image."""
     rows, columns = coarse.shape
     return np.asarray(cv2.resize(coarse, (2 * columns, 2 * rows), interpolation=cv2.INTER_LINEAR), dtype=np.float32)
-
-
-def _one_torch_thread() -> None:
-    """Let torch use no more than the thread that this is called in, for good: see `_side_by_side`."""
-    torch.get_num_threads()  # the first call in a thread sets the number that others have; only then is ours kept
-    torch.set_num_threads(1)
-
-
-@contextmanager
-def _side_by_side() -> Iterator[None]:
-    """Let torch use no more than the thread that calls it, and take turns with the thread that matches stereo.
-
-    The two searches keep two cores busy, and on a busy machine the layers' threads wait for each other: forty times the
-    time was seen. A thread that waits for the interpreter should not wait the 5 ms that Python lets it.
-    """
-    count, interval = torch.get_num_threads(), sys.getswitchinterval()
-    torch.set_num_threads(1)
-    sys.setswitchinterval(_TURN)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(count)
-        sys.setswitchinterval(interval)

@@ -23,6 +23,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 from torch.nn import functional
@@ -31,9 +33,11 @@ from macvo_ros.errors import WeightsError
 from macvo_ros.matching.lite.features import CHANNELS
 from macvo_ros.matching.weights_file import read_tensors, write_safetensors
 
+Float32 = npt.NDArray[np.float32]
+
 WEIGHTS = Path(__file__).with_name("lite.safetensors")
 OUTPUTS = ("dense_u", "dense_v", "refined_u", "refined_v")
-_LIMITS = (-4.6, 3.7)
+LIMITS = (-4.6, 3.7)
 """log sigma stays between 0.01 and 40 pixels."""
 
 
@@ -54,7 +58,7 @@ class LiteNetwork(nn.Module):
 
     def __init__(self, widths: tuple[int, int, int] = (16, 32, 48)) -> None:
         super().__init__()
-        b, c, d = widths
+        self.widths = b, c, d = widths
         self.down_8 = nn.Sequential(_plain(len(CHANNELS), b, stride=2), _separable(b, b))
         self.down_16 = nn.Sequential(_plain(b, c, stride=2), _plain(c, c))
         self.down_32 = nn.Sequential(_plain(c, d, stride=2), _plain(d, d), _plain(d, d, dilation=2))
@@ -74,7 +78,7 @@ class LiteNetwork(nn.Module):
         at_16 = self.join_16(at_16 + _grown(self.up_16(at_32), at_16))
         at_8 = self.join_8(at_8 + _grown(self.up_8(at_16), at_8))
         log_sigma = functional.pixel_shuffle(self.out(at_8).contiguous(), 2)
-        return log_sigma.clamp(*_LIMITS)
+        return log_sigma.clamp(*LIMITS)
 
 
 def _grown(coarse: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
@@ -94,6 +98,20 @@ def load_network(path: Path = WEIGHTS) -> LiteNetwork:
     network.load_state_dict(tensors)
     network.eval().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network
+
+
+def packed_weights(network: LiteNetwork) -> Float32:
+    """All weights in the order in which `native/network.c` runs through the layers.
+
+    Of a convolution (kernel, kernel, channels in, channels out), of the linear layer (in, out), each before its bias.
+    """
+    layers = [module for module in network.modules() if isinstance(module, nn.Conv2d | nn.Linear)]
+    parts = []
+    for layer in layers:
+        turned = layer.weight.permute(2, 3, 1, 0) if isinstance(layer, nn.Conv2d) else layer.weight.T
+        assert layer.bias is not None
+        parts += [turned.reshape(-1), layer.bias]
+    return torch.cat(parts).detach().float().numpy()
 
 
 def save_network(network: LiteNetwork, path: Path, metadata: dict[str, str]) -> None:

@@ -57,9 +57,10 @@ def refine_smooth(
     pixel: Float64,
     axes: int,
     foreshortening: Float64 | None = None,
+    rows: Float64 | None = None,
 ) -> Refinement:
     """`refine_patches` of `smooth_patches`."""
-    return refine_patches(smooth_patches(source, pixel, axes), target.smooth(), dense, pixel, foreshortening)
+    return refine_patches(smooth_patches(source, pixel, axes), target.smooth(), dense, pixel, foreshortening, rows)
 
 
 def refined_variance(

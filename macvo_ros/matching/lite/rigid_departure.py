@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_so3, inverse, transform
+from macvo_ros.matching.native.library import kernels
 from macvo_ros.matching.rigid_flow import rigid_flow
 
 Float32 = npt.NDArray[np.float32]
@@ -60,6 +61,23 @@ def fit_motion(camera: StereoCamera, disparity: Float32, flow: Float32, motion: 
     target = flow[v, u].astype(np.float64)
     measured = np.stack((ray[0] + target[:, 0] / camera.fx, ray[1] + target[:, 1] / camera.fy))
     current_from_reference = inverse(motion)
+    native = kernels()
+    if native is not None:
+        fitted = np.ascontiguousarray(current_from_reference)
+        native(
+            "macvo_fit_motion",
+            ray,
+            measured,
+            w,
+            len(w),
+            _ITERATIONS,
+            camera.fx,
+            _SCALE_FLOOR,
+            _RIDGE,
+            _CONVERGED,
+            fitted,
+        )
+        return np.asarray(inverse(fitted))
     for _ in range(_ITERATIONS):
         point = current_from_reference[:3, :3] @ ray + current_from_reference[:3, 3:] * w  # times inverse depth
         z = np.maximum(point[2], 0.05)

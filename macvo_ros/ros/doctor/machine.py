@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from macvo_ros.evaluation.environment import machine, versions
+from macvo_ros.matching.native.library import why_missing
 from macvo_ros.ros.doctor.finding import Finding
 
 _NEEDED_MB = 512
@@ -39,6 +40,7 @@ def look_at_machine(shared_memory: Path = Path("/dev/shm")) -> list[Finding]:
     parts = [found["processor"], f"{cores} cores", found.get("memory", ""), f"GPU: {found['gpu']}", found["system"]]
     findings = [Finding(", ".join(part for part in parts if part))]
     findings.append(Finding(", ".join(f"{name} {version}" for name, version in versions().items())))
+    findings.append(_look_at_kernels())
     if cores < 2:
         cure = "`lite` searches stereo and flow side by side on two cores: expect half its speed, so lower rate or size"
         findings.append(Finding("this process may use one core only", cure))
@@ -56,6 +58,15 @@ def look_at_machine(shared_memory: Path = Path("/dev/shm")) -> list[Finding]:
             Finding(f"{free} of {size} MB of shared memory are free", small if free < 2 * _SEGMENT_MB else "")
         )
     return findings
+
+
+def _look_at_kernels() -> Finding:
+    """Whether matching has its compiled kernels."""
+    why = why_missing()
+    if not why:
+        return Finding("the compiled kernels of matching are in use")
+    cure = "install a C compiler (apt install gcc) and the package again, or python setup.py build_ext --inplace"
+    return Finding(f"matching runs without its compiled kernels, at about two thirds of the speed: {why}", cure)
 
 
 def look_at_dds(environment: Mapping[str, str], rmw: str) -> list[Finding]:
