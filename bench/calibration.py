@@ -45,7 +45,7 @@ from macvo_ros.rendering.worlds import WORLDS
 from macvo_ros.sequences import open_sequence
 from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.settings.config import load_config
-from macvo_ros.uncertainty.calibration_model import AHEAD, FIELD_DEGREES, FOCAL, K1, PHYSICAL, PITCH, ROLL, YAW
+from macvo_ros.uncertainty.calibration_model import AHEAD, FIELD_DEGREES, FOCAL, K1, PHYSICAL, PITCH, ROLL, SIZE, YAW
 
 Float64 = npt.NDArray[np.float64]
 FRAMES, RATE = 300, 10.0
@@ -174,7 +174,11 @@ def rendered(worlds: list[str], settings: list[str], errors: list[str]) -> None:
                 f"{NAMES[i]} {100 * estimate[i] / value:.0f} % ({abs(estimate[i] - value) / sigma[i]:.1f} sigma off)"
                 for i, value in ERRORS[error].items()
             )
-            print(f"{learned(recorder, -1)}; {shares}", flush=True)
+            truth = np.zeros(SIZE)
+            truth[list(ERRORS[error])] = list(ERRORS[error].values())
+            assert recorder.odometry.calibration is not None
+            bias = f"constant bias {recorder.odometry.calibration.constant_bias(truth):.2f} of a block's variance"
+            print(f"{learned(recorder, -1)}; {bias}; {shares}", flush=True)
 
 
 def knock(worlds: list[str], settings: list[str]) -> None:

@@ -25,7 +25,7 @@ def test_the_usual_epipolar_error_is_the_mean_of_those_seen():
     monitor = RectificationMonitor()
     assert monitor.epipolar_variance == 0.0
     for error in (0.1, 0.3, 0.0, 0.2):  # 0: not known
-        monitor.learn(error**2, 0.1)
+        monitor.learn(error**2)
     assert monitor.epipolar_variance == pytest.approx((0.01 + 0.09 + 0.04) / 3)
 
 

@@ -51,6 +51,8 @@ CONSIDERED = (CENTRE_U, CENTRE_V)
 """Those that are not corrected, only in the covariance (`calibration_filter.py`)."""
 SCALING = (YAW,)
 """Those that change the scale of all motions."""
+ROWS = (PITCH, ROLL)
+"""Those that the rows of stereo matches show."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,6 +36,7 @@ from macvo_ros.uncertainty.calibration_model import (
     ROLL,
     YAW,
 )
+from macvo_ros.uncertainty.row_field import RowField
 
 Float64 = npt.NDArray[np.float64]
 
@@ -49,9 +50,9 @@ for _degree in range(_HIGHEST + 1):
 class CalibrationShift:
     """By how many pixels an error of the calibration moves what is seen, in a third of the time of the model."""
 
-    def __init__(self, camera: StereoCamera, error: Float64 | None) -> None:
-        """error: (SIZE,) of a `CalibrationModel`; None: none."""
-        self._camera = camera
+    def __init__(self, camera: StereoCamera, error: Float64 | None, rows: RowField | None = None) -> None:
+        """error: (SIZE,) of a `CalibrationModel`; None: none. rows: of the right image; None: as they should be."""
+        self._camera, self._rows = camera, rows
         self._error = error if error is not None and error.any() else None
         if self._error is not None:
             i, j = np.array(FIELD_DEGREES).T
@@ -70,6 +71,13 @@ class CalibrationShift:
         The inverse of `corrected` to first order: the error changes by little over its own length.
         """
         return np.asarray(place + self._at(place)) if self._error is not None else place
+
+    def in_right_image(self, pixel: Float64, disparity: Float64) -> Float64:
+        """(N, 2) pixels of the right image where what is at (N, 2) pixels of the left one is, off its row included."""
+        out = pixel - np.column_stack((disparity, np.zeros(len(pixel))))
+        if self._rows is not None:
+            out[:, 1] += self._rows.at(pixel, disparity)
+        return np.asarray(out)
 
     def _at(self, seen: Float64) -> Float64:
         """(3, P) what the error adds to u, v and disparity there."""

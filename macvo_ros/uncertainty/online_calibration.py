@@ -33,8 +33,10 @@ from macvo_ros.settings.config import CalibrationConfig
 from macvo_ros.uncertainty.block_scatter import BlockScatter, Evidence
 from macvo_ros.uncertainty.calibration_error import CalibrationField
 from macvo_ros.uncertainty.calibration_filter import CalibrationEstimate, CalibrationFilter
-from macvo_ros.uncertainty.calibration_model import CONSIDERED, PITCH, ROLL, SCALING, SIZE, YAW, CalibrationModel
+from macvo_ros.uncertainty.calibration_model import CONSIDERED, PITCH, ROLL, ROWS, SCALING, SIZE, YAW, CalibrationModel
 from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
+from macvo_ros.uncertainty.row_evidence import row_evidence
+from macvo_ros.uncertainty.row_field import RowField, RowLearning
 
 Float64 = npt.NDArray[np.float64]
 
@@ -61,11 +63,15 @@ _CONTRADICTION, _LOOKS = 5.0, 3
 
 @dataclass(frozen=True, eq=False)
 class AssumedCalibration:
-    """What one motion is measured with. error: (C,) of the calibration, to be corrected; None: not looked for."""
+    """What one motion is measured with. error: (C,) of the calibration, to be corrected; None: not looked for.
+
+    rows: where in the right image matches are; None: on their rows.
+    """
 
     field: CalibrationField
     model: CalibrationModel
     error: Float64 | None = None
+    rows: RowField | None = None
 
     @staticmethod
     def of(camera: StereoCamera) -> AssumedCalibration:
@@ -82,9 +88,10 @@ class OnlineCalibration:
         self.prior = self.model.prior_sigma(config.prior)
         self._baseline = config.prior.baseline
         self._scatter, self._row_scatter = (BlockScatter(self.prior, assumed) for assumed in (_SCATTER, _ROW_SCATTER))
-        self._filter = CalibrationFilter(self.prior, CONSIDERED, SCALING)
+        self._filter = CalibrationFilter(self.prior, CONSIDERED, SCALING, ROWS)
         self._field = CalibrationField.of(camera)
         self.knocks = 0
+        self._rows = RowLearning(self.model, self.prior)
         self._watch()
 
     def _watch(self) -> None:
@@ -97,7 +104,7 @@ class OnlineCalibration:
     def assumed(self) -> AssumedCalibration:
         """What the next motion is to be measured with."""
         error = self._filter.estimate.error if self.online else np.zeros(SIZE)
-        return AssumedCalibration(self._field, self.model, error)
+        return AssumedCalibration(self._field, self.model, error, self._rows.field if self.online else None)
 
     @property
     def estimate(self) -> CalibrationEstimate:
@@ -107,6 +114,10 @@ class OnlineCalibration:
     def formal(self, held: npt.NDArray[np.bool_] | None = None) -> tuple[Float64, Float64]:
         """See `CalibrationFilter.formal`."""
         return self._filter.formal(held)
+
+    def constant_bias(self, truth: Float64) -> float:
+        """See `CalibrationFilter.constant_bias`."""
+        return self._filter.constant_bias(truth)
 
     @property
     def scatter(self) -> tuple[float, float]:
@@ -145,8 +156,10 @@ class OnlineCalibration:
         self._scatter.add(residuals, seconds)
         evidence = residuals.times(1.0 / self._scatter.value)
         if rows is not None:
-            self._row_scatter.add(rows, seconds)
-            evidence = evidence.plus(rows.times(1.0 / self._row_scatter.value))
+            pitch_and_roll = row_evidence(self.model, rows)
+            self._row_scatter.add(pitch_and_roll, seconds)
+            evidence = evidence.plus(pitch_and_roll.times(1.0 / self._row_scatter.value))
+            self._rows.learn(rows.times(1.0 / self._row_scatter.value), seconds)
         self._filter.learn(evidence, seconds)
         for recent in self._recent:
             recent.learn(evidence, seconds)
@@ -161,9 +174,10 @@ class OnlineCalibration:
         surest = self._recent[int(np.argmax(self._contradictions))]
         turned = np.degrees(surest.comparable()[0][_ROTATIONS])
         # What the watching filter remembers is in part from before: learning begins with nothing.
-        self._filter = CalibrationFilter(np.maximum(self.prior, surest.sigma), CONSIDERED, SCALING)
+        self._filter = CalibrationFilter(np.maximum(self.prior, surest.sigma), CONSIDERED, SCALING, ROWS)
         self._scatter.restart()
         self._row_scatter.restart()
+        self._rows.restart()
         self._watch()
         self.knocks += 1
         _log.warning(

@@ -29,22 +29,20 @@ _LEAST = 0.02
 
 
 class RectificationMonitor:
-    """Running means of the epipolar error, of what only one camera sees, and of the residuals' regional pattern."""
+    """Running means of the epipolar error, and of the residuals' regional pattern."""
 
     def __init__(self, reduction: float = 1.0) -> None:
         """reduction: pixels of the camera's image per pixel of the one that is matched (`images/work_size.py`)."""
         self._reduction = reduction
-        self._epipolar, self._unconfirmed, self._pattern = (RunningMean(_MEMORY) for _ in range(3))
+        self._epipolar, self._pattern = (RunningMean(_MEMORY) for _ in range(2))
 
-    def learn(self, epipolar_var: float, unconfirmed: float) -> None:
+    def learn(self, epipolar_var: float) -> None:
         """Take in how far the stereo match of a sound frame leaves its rows.
 
-        epipolar_var: pixels^2 of the matched images, 0: not known. unconfirmed: the part of its corners without a
-        confirmed match.
+        epipolar_var: pixels^2 of the matched images, 0: not known.
         """
         if epipolar_var > 0:
             self._epipolar.add(epipolar_var)
-        self._unconfirmed.add(unconfirmed)
 
     def learn_pattern(self, excess: float) -> None:
         """Take in how much more alike than promised a frame's residuals are (`error_correlation.regional_chi2`)."""
@@ -54,11 +52,6 @@ class RectificationMonitor:
     def epipolar_variance(self) -> float:
         """Of stereo matches about their rows, as usual for these cameras, pixels^2 of the matched images."""
         return self._epipolar.mean
-
-    @property
-    def unconfirmed(self) -> float:
-        """The part of the corners without a confirmed stereo match, as usual for these cameras and this place."""
-        return self._unconfirmed.mean
 
     @property
     def calibration_variance(self) -> float:

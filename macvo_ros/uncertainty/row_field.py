@@ -1,0 +1,103 @@
+# Copyright 2026 macvo_ros contributors
+#
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#
+#     http://www.apache.org/licenses/LICENSE-2.0
+#
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+"""How far matches lie below their rows in the right image, as a smooth field over it, learned from many frames.
+
+A right camera that is pitched by 0.05 degrees shows things half a pixel off their rows. A patch that is compared along
+its own row is then compared with something else, and where edges lean the vertical offset passes for a disparity,
+differently at every edge: no smooth field explains that afterwards. So stereo patches are read on the rows where they
+are (`refine_patches`, `rows`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.uncertainty.block_scatter import Evidence
+from macvo_ros.uncertainty.calibration_filter import MEMORY
+from macvo_ros.uncertainty.calibration_model import FIELD_DEGREES, PITCH, ROLL, CalibrationModel, polynomials
+
+Float64 = npt.NDArray[np.float64]
+Float32 = npt.NDArray[np.float32]
+
+SHAPES = ((0, 1), *FIELD_DEGREES)
+"""Degrees along u and v of the polynomials beside pitch and roll, which are the others of first degree."""
+SHAPE_SIGMA = 0.4
+"""Pixels of an image 1000 pixels wide: what each shape of the field may be, the default of `calibration.prior.field`.
+Where corners are in one part of the image only, a field that may be anything turns cameras by half a degree."""
+
+
+def row_shapes(model: CalibrationModel, right: Float64) -> Float64:
+    """(N, M) pixels that matches at (N, 2) pixels of the right image leave their rows by, per unit of each shape.
+
+    The first two are pitch and roll, radians times fy; the others are pixels.
+    """
+    camera = model.camera
+    turned = model.row_jacobian(right, np.zeros(len(right)))
+    u, v = right[:, 0] + camera.disparity_offset - camera.cx, right[:, 1] - camera.cy
+    return np.column_stack((turned[:, [0, 2]] / camera.fy, polynomials(camera, u, v, SHAPES)))
+
+
+def shape_sigma(camera: StereoCamera) -> Float64:
+    """(M,) what each shape may be, one sigma; pitch and roll: not said."""
+    sigma = np.full(2 + len(SHAPES), SHAPE_SIGMA * camera.width / 1000.0)
+    sigma[:2] = np.inf
+    return sigma
+
+
+@dataclass(frozen=True, eq=False)
+class RowField:
+    """shapes: (M,) how much there is of each of `row_shapes`, pixels."""
+
+    model: CalibrationModel
+    shapes: Float64
+
+    def at(self, pixel: Float64, disparity: Float64) -> Float64:
+        """(N,) pixels by which the matches of (N, 2) left pixels lie below their rows in the right image."""
+        right = np.column_stack((pixel[:, 0] - disparity, pixel[:, 1]))
+        return np.asarray(row_shapes(self.model, right) @ self.shapes)
+
+
+class RowLearning:
+    """Adds up what frames say of the rows (`row_evidence.fit_rows`), with the prior of the calibration."""
+
+    def __init__(self, model: CalibrationModel, prior: Float64) -> None:
+        """prior: (C,) sigma of the calibration's errors."""
+        self._model = model
+        self._sigma = shape_sigma(model.camera)
+        self._sigma[:2] = prior[[PITCH, ROLL]] * model.camera.fy
+        self.restart()
+
+    def restart(self) -> None:
+        """The cameras stand otherwise from here on."""
+        size = len(self._sigma)
+        self._known = Evidence(np.zeros((size, size)), np.zeros(size))
+        self._field: RowField | None = None
+
+    def learn(self, rows: Evidence, seconds: float) -> None:
+        """Take in a frame that is `seconds` after the last."""
+        self._known = self._known.times(float(np.exp(-seconds / MEMORY))).plus(rows)
+        self._field = None
+
+    @property
+    def field(self) -> RowField:
+        """What is known now; worked out when asked for."""
+        if self._field is None:
+            shapes = np.linalg.solve(self._known.information + np.diag(self._sigma**-2), self._known.score)
+            self._field = RowField(self._model, np.asarray(shapes, np.float64))
+        return self._field
