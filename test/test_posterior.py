@@ -24,10 +24,9 @@ import pytest
 from simulated_matches import motion_error, simulate
 
 from macvo_ros.doubt.checks import Checks
-from macvo_ros.doubt.mixture import mixed
-from macvo_ros.doubt.posterior import doubt, doubtful
-from macvo_ros.doubt.sound_frames import LEVELS, tail_probability, usual
-from macvo_ros.doubt.whose_motion import OtherMotion, whose_motion
+from macvo_ros.doubt.posterior import doubt, doubtful, mixed
+from macvo_ros.doubt.sound_frames import USUAL, tail_probability, usual
+from macvo_ros.doubt.whose_motion import OtherMotion, Predicted, whose_motion
 from macvo_ros.geometry.se3 import exp_so3, transform
 from macvo_ros.motion.point_pairs import PointPairs
 from macvo_ros.motion.pose_solver import solve_pose
@@ -35,11 +34,12 @@ from macvo_ros.settings.config import DoubtConfig, PoseConfig
 from macvo_ros.uncertainty.motion_prior import MotionPrior
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
-SOUND = Checks(1.0, 0.0, 0.0, 0.0, 0.02, 0.0, 0.0, 0.0)
+SOUND = Checks(1.0, 0.0, 0.0, 0.02, 0.0, 0.0)
 CONFIG = DoubtConfig()
 
 
-FREE = MotionPrior(np.eye(4), np.diag([0.3**-2] * 3 + [0.2**-2] * 3))
+_ANY = MotionPrior(np.eye(4), np.diag([0.3**-2] * 3 + [0.2**-2] * 3))
+FREE = Predicted(_ANY, _ANY, CONFIG.false_alarm_rate)
 
 
 def probability(checks: Checks, before: float = 0.0, other: OtherMotion = OtherMotion()) -> float:  # noqa: B008
@@ -49,17 +49,22 @@ def probability(checks: Checks, before: float = 0.0, other: OtherMotion = OtherM
 def test_tail_probabilities_are_those_of_the_quantiles():
     """Of a million figures whose distribution is known, as many lie beyond each as is said."""
     figures = np.random.default_rng(0).exponential(0.1, 1_000_000)
-    quantiles = [float(q) for q in np.quantile(figures, LEVELS)]
-    for figure in (0.15, 0.3, 0.6, 0.9):
-        assert tail_probability("flow_outliers", quantiles, figure) == pytest.approx(
-            np.mean(figures >= figure), rel=0.2, abs=2e-6
+    threshold = float(np.quantile(figures, USUAL))
+    excess = float(np.mean(figures[figures > threshold]) - threshold)
+    for figure in (0.3, 0.6, 0.9):
+        assert tail_probability("rejected_keypoints", threshold, excess, figure) == pytest.approx(
+            np.mean(figures >= figure), rel=0.2
         )
+    # Residuals have a power law: their logarithms have the same tail.
+    powers = np.exp(figures)
+    assert tail_probability("residuals", np.exp(threshold), excess, np.exp(0.6)) == pytest.approx(
+        np.mean(powers >= np.exp(0.6)), rel=0.2
+    )
 
 
 def test_tail_probabilities_fall_with_the_figure():
     for name in Checks.names():
-        quantiles = [0.0, 0.0, usual("lite", name), usual("lite", name)]  # ties: most frames have none of it
-        tails = [tail_probability(name, quantiles, figure) for figure in np.linspace(0, 20, 400)]
+        tails = [tail_probability(name, usual("lite", name), 0.1, figure) for figure in np.linspace(0, 20, 400)]
         assert tails[0] == 1.0
         assert all(later <= earlier for earlier, later in pairwise(tails))
         assert tails[-1] < 1e-3
@@ -69,7 +74,7 @@ def test_an_ordinary_frame_is_not_doubted():
     assert probability(SOUND) < 0.1 * doubtful(CONFIG)
 
 
-@pytest.mark.parametrize("check", ["flow_outliers", "missing_keypoints", "unconfirmed_stereo", "rejected_keypoints"])
+@pytest.mark.parametrize("check", ["unknown_depth", "rejected_keypoints"])
 def test_each_check_alone_can_call_a_frame_lost(check):
     found = doubt(CONFIG, "lite", dataclasses.replace(SOUND, **{check: 0.95}), 0.0, OtherMotion())
     assert found.check == check
@@ -107,7 +112,7 @@ def test_two_motions_in_view_are_remembered():
 
 def test_without_a_prior_nothing_is_doubted():
     never = DoubtConfig(prior=0.0)
-    found = doubt(never, "lite", Checks(99.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 0.0, OtherMotion(9.0, 9.0, 9.0))
+    found = doubt(never, "lite", Checks(99.0, 9.0, 1.0, 1.0, 1.0, 1.0), 0.0, OtherMotion(9.0, 9.0, 9.0))
     assert found.fault == 0.0 == doubtful(never)
 
 
@@ -148,8 +153,8 @@ def test_mixed_covariances_are_consistent_beside_a_second_motion(share):
             support = float(second.inlier.sum() / len(pairs))
             alternative = RelativeMotion(second.motion, measured.covariance)
         left = float(rejected.mean()) - support
-        checks = Checks(solution.chi2, 0.0, 0.0, 0.0, left, left, 0.0, support)
-        other = whose_motion(CONFIG, measured, FREE, FREE, float(rejected.mean()), (alternative.motion, support))
+        checks = Checks(solution.chi2, 0.0, 0.0, left, 0.0, support)
+        other = whose_motion(measured, FREE, float(rejected.mean()), (alternative.motion, support))
         covariance = mixed(measured, alternative, probability(checks, other=other)).covariance
         error = motion_error(truth, solution.motion)
         nees.append(error @ np.linalg.solve(covariance, error))

@@ -22,19 +22,20 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.doubt.consistency import Outliers, appearance_mismatch, find_flow_outliers
-from macvo_ros.doubt.second_motion import SecondMotion, find_second_motion
-from macvo_ros.images.frame import StereoFrame
-from macvo_ros.matching.epipolar_error import RowCheck
-from macvo_ros.matching.matcher import Match
-from macvo_ros.motion.covariance import beyond_infinity, depth_is_linear, lost_depth
+from macvo_ros.doubt.appearance import appearance_mismatch
+from macvo_ros.doubt.second_motion import find_second_motion
+from macvo_ros.motion.covariance import depth_is_known
+from macvo_ros.motion.keypoint_matches import MatchedFrames
+from macvo_ros.motion.point_pairs import point_pairs
 from macvo_ros.motion.two_frame import METRIC, TwoFrameResult
 from macvo_ros.settings.config import Config
 
 Float64 = npt.NDArray[np.float64]
 
-STEREO = ("epipolar_error", "unconfirmed_stereo")
+STEREO = ("epipolar_error", "unknown_depth")
 """Checks on the stereo match: where one of them speaks, the frame's depths are no measurement."""
+WHOSE_MOTION = ("appearance_mismatch", "second_motion")
+"""Figures that say whose motion was measured (`whose_motion.py`), and nothing by themselves."""
 
 
 @dataclass(frozen=True)
@@ -43,22 +44,17 @@ class Checks:
 
     residuals: mean squared residual of the inliers per degree of freedom (1: as promised).
     epipolar_error: by how much stereo matches leave their rows beyond what is usual for these cameras, pixels.
-    unconfirmed_stereo: by how much more of the image's corners have no confirmed stereo match than is usual (0 to 1).
-    missing_keypoints: the part (0 to 1) of the chosen keypoints that were not found again in all four images, or whose
-    depth was well known and is not.
-    rejected_keypoints: the part of those found, and of known depth, that contradict the motion, and agree on no second
-    one; beyond infinity any.
-    flow_outliers: the part of the certain matches of the image that contradict the motion, likewise.
+    unknown_depth: by how much more (0 to 1) of the keypoints have no known depth than in the reference frame.
+    rejected_keypoints: the part of the keypoints of known depth that contradict the motion, and agree on no
+    second one.
     appearance_mismatch: the part of the image's texture that does not look as the motion predicts.
-    second_motion: the part of the image, or of the keypoints, that agrees on another motion; 0: there is none.
+    second_motion: the part of those keypoints that agrees on another motion; 0: there is none.
     """
 
     residuals: float
     epipolar_error: float
-    unconfirmed_stereo: float
-    missing_keypoints: float
+    unknown_depth: float
     rejected_keypoints: float
-    flow_outliers: float
     appearance_mismatch: float
     second_motion: float
 
@@ -69,39 +65,24 @@ class Checks:
 
 
 def run_checks(
-    config: Config,
-    frames: tuple[StereoFrame, StereoFrame],
-    matches: tuple[Match, Match],
-    result: TwoFrameResult,
-    predicted: Float64,
-    usual: RowCheck,
-) -> tuple[Checks, SecondMotion | None]:
-    """Check the motion of a result; frames, matches: the reference's and the current one's; predicted: (4, 4) motion.
+    config: Config, frames: MatchedFrames, result: TwoFrameResult, predicted: Float64, usual: float
+) -> tuple[Checks, Float64 | None]:
+    """Check the motion of a result; predicted: (4, 4) motion. Returns the second motion (4, 4) too, if there is one.
 
-    usual: how well the stereo matches of these cameras keep to their rows (`RectificationMonitor`).
+    usual: variance of stereo matches about their rows, as usual for these cameras (`RectificationMonitor`), pixels^2.
     """
-    camera, motion = frames[1].camera, result.solution.motion
+    camera, motion = frames.current.full.camera, result.solution.motion
     metric = config.covariance.model in METRIC  # else residuals say nothing
-    outliers = find_flow_outliers(camera, *matches, motion)
-    full = frames[1].full.camera
-    known = depth_is_linear(full, result.points)
-    impossible = beyond_infinity(full, result.points)
-    rejected = impossible | (known & ~result.solution.inlier)
-    keypoints = frames[0].from_full(result.landmarks.pixel - result.flow)
-    disagree = Outliers(float(rejected.sum() / max((known | impossible).sum(), 1)), keypoints[rejected])
-    second = find_second_motion(config, camera, matches, (disagree, outliers), predicted)
-    passing = (0.0, 0.0) if second is None else second.agree
-    images = frames[0].grey[0], frames[1].grey[0]
-    mismatch = appearance_mismatch(camera, images, matches[0], motion, frames[1].masked)
-    rows = matches[1].row_check()
+    depth = depth_is_known(camera, result.points)
+    known = depth.all(axis=0) & metric
+    rejected = known & ~result.solution.inlier
+    other, agree = find_second_motion(config.pose, point_pairs(camera, result.points.subset(rejected)), predicted)
     checks = Checks(
         residuals=result.solution.chi2 if metric else 0.0,
-        epipolar_error=math.sqrt(max(rows.epipolar_var - usual.epipolar_var, 0.0)),
-        unconfirmed_stereo=max(rows.unconfirmed - usual.unconfirmed, 0.0),
-        missing_keypoints=1.0 - len(rejected) / result.chosen * (1.0 - lost_depth(full, result.points)),
-        rejected_keypoints=max(disagree.share - passing[0], 0.0) if metric else 0.0,
-        flow_outliers=max(outliers.share - passing[1], 0.0),
-        appearance_mismatch=mismatch,
-        second_motion=0.0 if second is None or not metric else second.support,
+        epipolar_error=math.sqrt(max(frames.match.row_check().epipolar_var - usual, 0.0)),
+        unknown_depth=max(float(depth[0].mean() - depth[1].mean()), 0.0),
+        rejected_keypoints=float((rejected.sum() - agree) / max(known.sum(), 1)),
+        appearance_mismatch=appearance_mismatch(frames.reference, frames.reference_match, frames.current, motion),
+        second_motion=float(agree / max(known.sum(), 1)),
     )
-    return checks, second
+    return checks, other

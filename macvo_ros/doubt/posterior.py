@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""The probability that a measured motion is not the camera's, from all checks at once.
+"""The probability that a measured motion is not the camera's, and the covariance that goes with it.
 
 Each check gives a tail probability under "sound frame"; the smallest times their number (Bonferroni: whatever their
 dependence) is the frame's p-value. Under a fault small p-values are frequent: with density  f(p) = s p^(s - 1), s < 1,
@@ -21,8 +21,7 @@ the odds of a fault are
     P / (1 - P)  =  prior / (1 - prior)  *  s p^(s - 1)
 
 so an ordinary frame (p near 1) speaks for soundness by the factor s, one in a million for a fault by s 10^(6 (1 - s)).
-Two figures are weighed otherwise: what does not look as the motion predicts, and a second motion, tell whose motion it
-is (`whose_motion.py`), and the odds of its being another's are added to those of a fault.
+To these are added the odds that the motion is another's (`whose_motion.py`).
 The prior is the configured one, and half of what lasts of the frame before: faults (P > 1/2) last for more than one
 frame, and what is in view stays in view. Less is not remembered: frames that are a little unusual in a row mostly have
 one harmless cause (darkness, rain, foliage), and must not add up to a fault.
@@ -32,19 +31,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from macvo_ros.doubt.checks import Checks
+import numpy as np
+
+from macvo_ros.doubt.checks import STEREO, WHOSE_MOTION, Checks
 from macvo_ros.doubt.sound_frames import tail_probabilities
 from macvo_ros.doubt.whose_motion import OtherMotion
+from macvo_ros.geometry.se3 import difference
 from macvo_ros.settings.config import DoubtConfig
+from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
 _SHAPE = 0.1
 """s above: half of the faulty frames would have p-values below 1e-3. Chosen, not fitted."""
 _MEMORY = 0.5
 """Share of a posterior that the next frame begins with: a fault lasts two frames on average. Chosen, not fitted."""
-LARGEST, SMALLEST = 1.0, 1e-30
-"""Bounds of a p-value: eight times a tail may exceed 1, and none is 0."""
-WHOSE_MOTION = ("appearance_mismatch", "second_motion")
-"""Figures that say whose motion it is, and nothing by themselves."""
 ESTABLISHED = 0.5
 """Probability from which a frame is at fault rather than not; by definition."""
 
@@ -54,32 +53,31 @@ class Doubt:
     """What is held of a motion. fault: probability; check: the one that speaks most against it.
 
     lasting: what of that may last: all of an established fault, and that two motions are in view.
+    stereo: the stereo match is unusual, whatever else is.
     """
 
     fault: float
     check: str
     lasting: float
+    stereo: bool = False
 
 
 def doubt(config: DoubtConfig, matcher: str, checks: Checks, before: float, other: OtherMotion) -> Doubt:
     """Weigh the checks of a frame; before: what lasts of the doubt about the last; other: whose motion it is."""
     if config.prior == 0.0:
         return Doubt(0.0, "residuals", 0.0)
-    tails, prior = tail_probabilities(matcher, checks), prior_of(config, before)
-    odds = {name: _odds(prior, min(LARGEST, max(len(tails) * tail, SMALLEST))) for name, tail in tails.items()}
+    prior = config.prior + (1 - config.prior) * _MEMORY * before
+    tails = tail_probabilities(matcher, checks)
+    odds = {name: _odds(prior, len(tails) * tail) for name, tail in tails.items()}
     # What is in every sound frame says nothing.
-    fixed = (odds["appearance_mismatch"] - _odds(prior, LARGEST)) * other.fixed
+    fixed = (odds["appearance_mismatch"] - _odds(prior, 1.0)) * other.fixed
     worst = max((name for name in odds if name not in WHOSE_MOTION), key=lambda name: odds[name])
     against = {worst: odds[worst], "appearance_mismatch": fixed + other.passing, "second_motion": other.second}
     total = sum(against.values())
     fault = total / (1 + total)
     lasting = fault if fault > ESTABLISHED else (total - odds[worst]) / (1 + total)
-    return Doubt(fault, max(against, key=lambda name: against[name]), lasting)
-
-
-def prior_of(config: DoubtConfig, before: float) -> float:
-    """Probability of a fault before a frame is looked at; before: what lasts of the frame before."""
-    return config.prior + (1 - config.prior) * _MEMORY * before
+    stereo = any(len(tails) * tails.get(name, 1.0) < config.false_alarm_rate for name in STEREO)
+    return Doubt(fault, max(against, key=lambda name: against[name]), lasting, stereo)
 
 
 def doubtful(config: DoubtConfig) -> float:
@@ -88,5 +86,18 @@ def doubtful(config: DoubtConfig) -> float:
     return odds / (1 + odds)
 
 
+def mixed(measured: RelativeMotion, alternative: RelativeMotion, fault: float) -> RelativeMotion:
+    """The measured motion with the covariance of a mixture; fault: probability P that it is the alternative.
+
+        S = (1 - P) S_measured + P (S_alternative + d d^T),      d: the difference of the two
+
+    is the second moment, about the measured motion, of one that is measured with probability 1 - P.
+    """
+    d = difference(measured.motion, alternative.motion)
+    other = alternative.covariance + np.outer(d, d)
+    return RelativeMotion(measured.motion, (1 - fault) * measured.covariance + fault * other)
+
+
 def _odds(prior: float, p: float) -> float:
-    return float(prior / (1 - prior) * _SHAPE * p ** (_SHAPE - 1))
+    """Of a fault, by a p-value (which Bonferroni may leave above 1, and no p-value is 0)."""
+    return float(prior / (1 - prior) * _SHAPE * min(max(p, 1e-30), 1.0) ** (_SHAPE - 1))

@@ -16,31 +16,23 @@
 
 from __future__ import annotations
 
-from macvo_ros.doubt.posterior import WHOSE_MOTION
+from macvo_ros.doubt.checks import WHOSE_MOTION
 from macvo_ros.doubt.sound_frames import usual
-from macvo_ros.motion.two_frame import TwoFrameResult
 
 _SENTENCES = {
     "residuals": "residuals are {figure:.1f} times what the matches promised (usually up to {usual:.1f}): bad matches",
     "epipolar_error": "stereo matches are {figure:.2f} px farther off their rows than before (usually up to "
     "{usual:.2f}): left and right were not taken at the same moment, or a camera moved",
-    "unconfirmed_stereo": "{figure:.0%} more of the image than before has no match in the right image (usually up to "
-    "{usual:.0%}): lens covered, cameras swapped, or something close to one of them",
-    "missing_keypoints": "{figure:.0%} of the keypoints are not found again (usually up to {usual:.0%}): lens covered, "
-    "cameras swapped, or the view changed too much",
+    "unknown_depth": "the depth of {figure:.0%} of the keypoints is not known any more (usually up to {usual:.0%}): "
+    "right lens covered, cameras swapped, or something close to one of them",
     "rejected_keypoints": "{figure:.0%} of the keypoints contradict the motion (usually up to {usual:.0%}): moving "
     "objects or bad matches",
-    "flow_outliers": "{figure:.0%} of the image contradicts the estimated motion (usually up to {usual:.0%}); a large "
-    "moving object may fill the view",
     "appearance_mismatch": "{figure:.0%} of the image does not look as the estimated motion predicts (usually up to "
     "{usual:.0%}): bad matches, or something moves with the camera",
-    "second_motion": "{figure:.0%} of the image agrees on a second motion (usually up to {usual:.0%}): something large "
-    "moves, or moves with the camera",
+    "second_motion": "{figure:.0%} of the keypoints agree on a second motion (usually up to {usual:.0%}): something "
+    "large moves, or moves with the camera",
 }
 _REMAINS = "the frame before was doubtful; this one looks sound, but a fault mostly lasts for more than one frame"
-_PRIOR_LIMIT = 0.3
-"""Share of the information in the weakest direction from the prediction, from which the evidence is thin.
-Chosen, not measured."""
 
 
 def doubt_reason(matcher: str, check: str, figure: float) -> str:
@@ -52,10 +44,3 @@ def doubt_reason(matcher: str, check: str, figure: float) -> str:
     if figure <= usual(matcher, check) and check not in WHOSE_MOTION:
         return _REMAINS
     return _SENTENCES[check].format(figure=figure, usual=usual(matcher, check))
-
-
-def thin_evidence(result: TwoFrameResult) -> str:
-    """Why the evidence for a motion is thin; empty where it is not."""
-    if result.prior_share > _PRIOR_LIMIT:
-        return "the keypoints do not constrain the motion in every direction"
-    return ""

@@ -25,7 +25,7 @@ With
 the odds against the world's motion are, for each of the others,
 
     passes by, the camera moved as predicted           (g(1 - m) / g(m) - g(1)) / L(M)
-    passes by, the camera moved by the second motion S g(1 - b) L(S) / (g(b) L(M)),      b: share of the image behind S
+    passes by, the camera moved by the second motion S g(1 - b) L(S) / (g(b) L(M)),   b: share of keypoints behind S
     fixed to the camera, of any size                   odds of a fault by m alone, times P(at rest) / P(predicted)
 
 What is fixed to the camera (a robot's arm, dirt, a half of the image that is frozen) does not move: its motion is none
@@ -42,7 +42,6 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.geometry.se3 import difference
-from macvo_ros.settings.config import DoubtConfig
 from macvo_ros.uncertainty.motion_prior import MotionPrior
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
@@ -70,17 +69,12 @@ class Predicted:
         """Density of a measured motion of the camera over that of any motion."""
         # Nothing is wider than anything: after a jump of the clock a prediction may say less than none.
         least = np.minimum(self.prior.information, self.unknown.information)
-        anything = MotionPrior(self.unknown.motion, least)
-        (near, spread), (far, wide) = (self._distance(each, motion) for each in (self.prior, anything))
-        ratio = 0.5 * (np.linalg.slogdet(wide)[1] - np.linalg.slogdet(spread)[1] - near + far)
-        return (1 - self.surprise) * math.exp(min(ratio, 50.0)) + self.surprise
+        near, far = (_log_density(each, self.prior.motion, motion) for each in (self.prior.information, least))
+        return (1 - self.surprise) * math.exp(min(near - far, 50.0)) + self.surprise
 
-    @staticmethod
-    def _distance(prior: MotionPrior, motion: RelativeMotion) -> tuple[float, Float64]:
-        """Squared, in sigmas of both, and the (6, 6) covariance of both."""
-        offset = difference(prior.motion, motion.motion)
-        covariance = motion.covariance + np.linalg.inv(prior.information)
-        return float(offset @ np.linalg.solve(covariance, offset)), covariance
+    def stands(self, covariance: Float64) -> float:
+        """Probability that a camera predicted to move as it is comes to rest, as far as a (6, 6) covariance tells."""
+        return max(_at_rest(RelativeMotion(self.prior.motion, covariance)), self.surprise)
 
 
 @dataclass(frozen=True)
@@ -98,37 +92,35 @@ class OtherMotion:
 
 
 def whose_motion(
-    config: DoubtConfig,
-    measured: RelativeMotion,
-    prior: MotionPrior,
-    unknown: MotionPrior,
-    mismatch: float,
-    second: tuple[Float64, float] | None,
+    measured: RelativeMotion, predicted: Predicted, mismatch: float, second: tuple[Float64, float] | None
 ) -> OtherMotion:
     """Weigh what else a measured motion may be of.
 
-    prior, unknown: what was predicted, and the same without trust in the last velocity. mismatch: share of the image
-    that does not look as the motion predicts. second: (4, 4) motion and the share of the image that agrees on it.
+    mismatch: share of the image that does not look as the motion predicts. second: (4, 4) motion and the share of the
+    keypoints that agrees on it.
     """
-    predicted = Predicted(prior, unknown, config.false_alarm_rate)
-    likelihood = predicted.likelihood(measured)
-    other = 0.0
+    likelihood, other = predicted.likelihood(measured), 0.0
     if second is not None:
         motion, share = second
         alternative = predicted.likelihood(RelativeMotion(motion, measured.covariance))
         other = alternative / likelihood * _passers_by(1 - share) / _passers_by(share)
-    predicted_to_move = RelativeMotion(prior.motion, measured.covariance)
     return OtherMotion(
         # Less what is in every sound frame: where nothing contradicts, nothing is to be explained.
         passing=(_passers_by(1 - mismatch) / _passers_by(mismatch) - _passers_by(1.0)) / likelihood,
         second=other,
-        fixed=_at_rest(measured) / max(_at_rest(predicted_to_move), config.false_alarm_rate),
+        fixed=_at_rest(measured) / predicted.stands(measured.covariance),
     )
 
 
 def _passers_by(share: float) -> float:
     """Probability that they fill such a share of the view."""
     return float(10.0 ** (-share / _DECADE))
+
+
+def _log_density(information: Float64, mean: Float64, motion: RelativeMotion) -> float:
+    """Of a measured motion about a (4, 4) mean of (6, 6) information, but for a constant."""
+    offset, covariance = difference(mean, motion.motion), motion.covariance + np.linalg.inv(information)
+    return -0.5 * float(offset @ np.linalg.solve(covariance, offset) + np.linalg.slogdet(covariance)[1])
 
 
 def _at_rest(motion: RelativeMotion) -> float:

@@ -24,14 +24,12 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.doubt.checks import STEREO, run_checks
-from macvo_ros.doubt.mixture import mixed
-from macvo_ros.doubt.posterior import ESTABLISHED, Doubt, doubt, doubtful
-from macvo_ros.doubt.reasons import doubt_reason, thin_evidence
-from macvo_ros.doubt.whose_motion import whose_motion
+from macvo_ros.doubt.checks import run_checks
+from macvo_ros.doubt.posterior import ESTABLISHED, doubt, doubtful, mixed
+from macvo_ros.doubt.reasons import doubt_reason
+from macvo_ros.doubt.whose_motion import Predicted, whose_motion
 from macvo_ros.geometry.se3 import difference
 from macvo_ros.images.frame import StereoFrame
-from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.matching.matcher import Match, Matcher, Prediction
 from macvo_ros.matching.motion_seed import feature_motion, same_start, seed_motion
 from macvo_ros.motion.consensus import agreeing, consensus
@@ -49,6 +47,9 @@ Float64 = npt.NDArray[np.float64]
 
 _CHI2_6 = 22.46
 """99.9 % point of a chi-square variable with six degrees of freedom: a motion farther off refutes the prediction."""
+_PRIOR_LIMIT = 0.3
+"""Share of the information in the weakest direction from the prediction, from which the evidence is thin.
+Chosen, not measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +81,13 @@ class Expectation:
     """What is thought of a frame beforehand.
 
     prior: the predicted motion. unknown: the same without trust in the last velocity. fault: what lasts of the doubt
-    about the last frame. rows: what is usual for these cameras.
+    about the last frame. epipolar_var: of stereo matches about their rows, as usual for these cameras, pixels^2.
     """
 
     prior: MotionPrior
     unknown: MotionPrior
     fault: float
-    rows: RowCheck
+    epipolar_var: float
 
     @property
     def vague(self) -> bool:
@@ -154,7 +155,7 @@ def _best_measured(
             prior = expected.unknown
             result = solve(result.relative.motion, prior)
     except TooFewPoints as few:
-        return Attempt(frames.match, None, Status.LOST, str(few), 1.0)
+        return Attempt(frames.match, None, Status.LOST, str(few), 1.0, stereo_at_fault=few.stereo_at_fault)
     first = judge(result, prior)
     agreed = _agreed_on(config, frames, result) if first.doubted else None
     if agreed is None:
@@ -183,26 +184,22 @@ def _judged(
     prior: MotionPrior,
 ) -> Attempt:
     """Check a result, and mix in what else it may be; prior: the one it was solved with."""
-    checks, second = run_checks(
-        config,
-        (frames.reference, frames.current),
-        (frames.reference_match, frames.match),
-        result,
-        expected.prior.motion,
-        expected.rows,
-    )
-    seen = None if second is None else (second.motion, checks.second_motion)
-    whose = whose_motion(
-        config.doubt, result.relative, expected.prior, expected.unknown, checks.appearance_mismatch, seen
-    )
-    held = doubt(config.doubt, matcher, checks, expected.fault, whose)
-    status, reason = _judge(config, matcher, result, held, getattr(checks, held.check))
+    checks, second = run_checks(config, frames, result, expected.prior.motion, expected.epipolar_var)
+    predicted = Predicted(expected.prior, expected.unknown, config.doubt.false_alarm_rate)
+    seen = None if second is None else (second, checks.second_motion)
+    other = whose_motion(result.relative, predicted, checks.appearance_mismatch, seen)
+    held = doubt(config.doubt, matcher, checks, expected.fault, other)
+    doubted, status, reason = held.fault > doubtful(config.doubt), Status.TRACKING, ""
+    if doubted:
+        status = Status.LOST if held.fault > ESTABLISHED else Status.DEGRADED
+        reason = doubt_reason(matcher, held.check, getattr(checks, held.check))
+    elif result.prior_share > _PRIOR_LIMIT:
+        status, reason = Status.DEGRADED, "the keypoints do not constrain the motion in every direction"
     if status is not Status.TRACKING:
-        other = RelativeMotion(prior.motion, np.asarray(np.linalg.inv(prior.information), dtype=np.float64))
+        alternative = RelativeMotion(prior.motion, np.asarray(np.linalg.inv(prior.information), dtype=np.float64))
         if second is not None and held.check == "second_motion":
-            other = RelativeMotion(second.motion, result.relative.covariance)
-        result = replace(result, relative=mixed(result.relative, other, held.fault))
-    doubted = held.fault > doubtful(config.doubt)
+            alternative = RelativeMotion(second, result.relative.covariance)
+        result = replace(result, relative=mixed(result.relative, alternative, held.fault))
     return Attempt(
         frames.match,
         result,
@@ -213,14 +210,5 @@ def _judged(
         vars(checks),
         doubted,
         held.lasting,
-        stereo_at_fault=doubted and held.check in STEREO,
+        stereo_at_fault=doubted and held.stereo,
     )
-
-
-def _judge(config: Config, matcher: str, result: TwoFrameResult, held: Doubt, figure: float) -> tuple[Status, str]:
-    """The contract of `Status`, and a sentence where it is not TRACKING; figure: of the check that speaks most."""
-    if held.fault > doubtful(config.doubt):
-        sentence = doubt_reason(matcher, held.check, figure)
-        return (Status.LOST if held.fault > ESTABLISHED else Status.DEGRADED), sentence
-    thin = thin_evidence(result)
-    return (Status.DEGRADED, thin) if thin else (Status.TRACKING, "")

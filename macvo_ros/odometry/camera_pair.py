@@ -30,7 +30,7 @@ from macvo_ros.uncertainty.online_calibration import OnlineCalibration
 from macvo_ros.uncertainty.path_step import PathStep
 from macvo_ros.uncertainty.rectification_monitor import RectificationMonitor
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
-from macvo_ros.uncertainty.row_evidence import row_evidence
+from macvo_ros.uncertainty.row_evidence import fit_rows
 from macvo_ros.uncertainty.trajectory import to_base
 
 Float64 = npt.NDArray[np.float64]
@@ -70,8 +70,7 @@ class CameraPair:
 
     def learn_rows(self, match: Match) -> None:
         """Learn from the match of a sound frame how well the rows of the images agree."""
-        rows = match.row_check()
-        self.rectification.learn(rows.epipolar_var, rows.unconfirmed)
+        self.rectification.learn(match.row_check().epipolar_var)
 
     def learn_calibration(self, frame: StereoFrame, match: Match, result: TwoFrameResult, seconds: float) -> bool:
         """Learn from a sound frame, `seconds` after its reference; true where a camera was knocked."""
@@ -81,5 +80,5 @@ class CameraPair:
         if corners is not None:
             across, down = frame.reduction
             vertical = frame.to_full(corners[:, :2]), across * corners[:, 2], down * corners[:, 3]
-            rows = row_evidence(self.calibration.model, *vertical)
+            rows = fit_rows(self.calibration.model, *vertical)
         return self.calibration.learn(result.evidence, seconds, result.median_flow, rows)

@@ -33,6 +33,7 @@ from macvo_ros.odometry.track_state import Track
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
+from macvo_ros.uncertainty.online_calibration import AssumedCalibration
 from macvo_ros.uncertainty.trajectory import PoseWithCovariance, between, correlated_excess, symmetric_positive
 
 Float64 = npt.NDArray[np.float64]
@@ -56,7 +57,7 @@ def place_frame(
         cameras.learn_rows(attempt.match)
     cameras.rectification.learn_pattern(result.pattern)
     measured = append_motion(now, frame, result, errors)
-    corrected_by = cameras.calibration.assumed.error  # before this frame adds to it
+    corrected_by = cameras.calibration.assumed  # before this frame adds to it
     if not sound:
         now.end_window()
         return measured
@@ -92,10 +93,10 @@ def _placed_by_window(now: Track, measured: MeasuredPlace, found: WindowEstimate
     )
 
 
-def _window_step(now: Track, frame: StereoFrame, measured: MeasuredPlace, corrected_by: Float64 | None) -> Step:
+def _window_step(now: Track, frame: StereoFrame, measured: MeasuredPlace, corrected_by: AssumedCalibration) -> Step:
     """The frame and the previous one as the window wants them: places of the camera.
 
-    corrected_by: (C,) error of the calibration that the motion was measured with; None: none is known.
+    corrected_by: what the motion was measured with.
     """
     previous, result = now.previous, measured.result
     at_reference = previous.frame is now.reference.frame
@@ -109,7 +110,7 @@ def _window_step(now: Track, frame: StereoFrame, measured: MeasuredPlace, correc
         motion=result.relative if at_reference else between(previous.motion, result.relative),
         result=result,
         first_view=now.reference.match if at_reference else None,
-        lens=CalibrationShift(frame.full.camera, corrected_by),
+        lens=CalibrationShift(frame.full.camera, corrected_by.error, corrected_by.rows),
         calibration_var=now.cameras.constants.variance,
         constant=measured.calibration_part,
     )

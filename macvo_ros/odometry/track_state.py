@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from macvo_ros.images.frame import StereoFrame
-from macvo_ros.matching.epipolar_error import RowCheck
 from macvo_ros.matching.matcher import Match
 from macvo_ros.odometry.attempt import Expectation
 from macvo_ros.odometry.camera_pair import CameraPair
@@ -95,13 +94,13 @@ class Track:
 
     def expectation(self, frame: StereoFrame) -> Expectation:
         """What is thought of the next frame before it is looked at."""
-        start, rectification = self.reference.frame, self.cameras.rectification
+        start = self.reference.frame
         seconds = frame.seconds_since(start)
         return Expectation(
             self.velocity.prior(seconds, self.velocity.staleness(start.stamp)),
             self.velocity.unknown(seconds),
             self.previous.fault,
-            RowCheck(rectification.epipolar_variance, rectification.unconfirmed),
+            self.cameras.rectification.epipolar_variance,
         )
 
     def predicted(self, earlier: StereoFrame, later: StereoFrame) -> RelativeMotion:
