@@ -58,7 +58,9 @@ RESULTS = Path(__file__).resolve().parent / "results"
 class _NoRefinement(ClassicMatcher):
     """Dense matches as they are: the paper's pipeline has no refinement, so it is not part of what is timed."""
 
-    def refine(self, reference: Any, reference_match: Any, current: Any, match: Any, points: Any) -> PointMatches:
+    def refine(
+        self, reference: Any, reference_match: Any, current: Any, match: Any, points: Any, rows: Any = None
+    ) -> PointMatches:
         return points  # type: ignore[no-any-return]
 
 

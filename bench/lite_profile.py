@@ -61,7 +61,7 @@ TIMED: list[tuple[int, Any, str, str]] = [
     (2, keypoint_matches, "select_keypoints", "choose keypoints"),
     (2, matcher.LiteMatcher, "refine", "refine"),
     (2, two_frame, "patch_disparity_variance", "disparity around the match"),
-    (2, two_frame, "solve_pose", "pose"),
+    (2, two_frame, "_solve", "pose"),
     (2, two_frame, "regional_chi2", "pattern of the residuals"),
     (1, attempt, "run_checks", "does the image agree"),
     (1, odometry.StereoOdometry, "_append_motion", "trajectory and covariance"),

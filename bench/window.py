@@ -15,12 +15,15 @@
 
 """What a window of frames does to the error, the covariance and the time of a frame.
 
-    python -m bench.window [SEQUENCE ...] [--frames A:B] [--windows 2 4 8 16] [--loops SEED ...] [--log NAME]
+    python -m bench.window [SEQUENCE ...] [--frames A:B] [--windows 2 4 8 16] [--loops SEED ...]
+                           [--truth-noise METRES,DEGREES,SECONDS[,METRES_PER_SECOND,SECONDS]] [--log NAME]
 
 SEQUENCE: folders with ground truth in any layout macvo reads. --loops: rendered rooms and corridors with these seeds.
 Of each: t_rel, r_rel (one frame), error over 10 frames, KITTI's t_err and r_err where the path is longer than 100 m,
 ATE as published and smoothed, the error at the end, NEES of motions (6 is honest), the part of the poses' components
-within 3 sigma, and the median time of the window in a frame. Writes bench/results/NAME.txt (window.txt).
+within 3 sigma, and the median time of the window in a frame. Below it the NEES of the path since an earlier frame and
+the share of motions all of whose components are within 3 sigma, by horizon, with the truth's noise as stated. Writes
+bench/results/NAME.txt (window.txt).
 """
 
 from __future__ import annotations
@@ -32,9 +35,11 @@ import numpy as np
 
 from macvo_ros.atomic_write import atomic_write
 from macvo_ros.evaluation.environment import measured_with
+from macvo_ros.evaluation.horizons import SECONDS
 from macvo_ros.evaluation.metrics import absolute_trajectory_error, anchored, evaluate, motion_error, path_length
 from macvo_ros.evaluation.runner import run_sequence
 from macvo_ros.evaluation.table import format_table
+from macvo_ros.evaluation.truth_noise import TruthNoise, parse_truth_noise
 from macvo_ros.geometry.se3 import inverse, log_so3
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.odometry.estimate import Estimate
@@ -50,6 +55,7 @@ HEADING = [
     "window", "t_rel [mm]", "r_rel [deg]", "t 10 [mm]", "r 10 [deg]", "t_err [%]", "r_err [deg/100 m]", "ATE [m]",
     "smoothed", "end [m]", "NEES", "median", "pose < 3 sigma", "tracking", "window [ms]",
 ]  # fmt: skip
+HONESTY = ["window", *(f"{seconds:g} s" if seconds else "1 frame" for seconds in SECONDS)]
 
 
 class Timed:
@@ -86,13 +92,13 @@ def segment_errors(poses: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
     return float(t_err), float(r_err)
 
 
-def row(sequence: Sequence, frames: int) -> list[str]:
-    """The figures of a window of so many frames."""
+def row(sequence: Sequence, frames: int, noise: TruthNoise | None) -> tuple[list[str], list[str]]:
+    """The figures of a window of so many frames, and its honesty by horizon."""
     truth = sequence.ground_truth
     assert truth is not None
     timed = Timed(StereoOdometry(load_config(assignments=["matcher=lite", f"window.frames={frames}"])))
     run = run_sequence(sequence, timed, progress=False)
-    metrics, _ = evaluate(run, truth)
+    metrics, _ = evaluate(run, truth, noise)
     step = min(10, len(truth) - 1)
     ours, true = (
         np.array([inverse(a) @ b for a, b in zip(p[:-step], p[step:], strict=True)]) for p in (run.poses, truth)
@@ -109,7 +115,9 @@ def row(sequence: Sequence, frames: int) -> list[str]:
     digits = (3, 4, 3, 4, 3, 3, 4, 4, 4, 1, 1, 0)
     cells = [f"{value:.{places}f}" if np.isfinite(value) else "" for value, places in zip(figures, digits, strict=True)]
     window = f"{1e3 * float(np.median(timed.seconds[1:])):.1f}" if frames > 2 else ""
-    return [str(frames), *cells, f"{metrics.tracking}/{metrics.frames - 1}", window]
+    honest = [f"{each.nees_mean:.1f} ({100 * each.frames_within_3sigma:.0f} %)" for each in metrics.horizons]
+    honest += [""] * (len(SECONDS) - len(honest))
+    return [str(frames), *cells, f"{metrics.tracking}/{metrics.frames - 1}", window], [str(frames), *honest]
 
 
 def main() -> None:
@@ -119,8 +127,10 @@ def main() -> None:
     parser.add_argument("--frames", default=":")
     parser.add_argument("--windows", type=int, nargs="*", default=[2, 4, 8, 16])
     parser.add_argument("--loops", type=int, nargs="*", default=[])
+    parser.add_argument("--truth-noise", help="as of macvo eval")
     parser.add_argument("--log", default="window")
     args = parser.parse_args()
+    noise = None if args.truth_noise is None else parse_truth_noise(args.truth_noise)
     first, _, last = args.frames.partition(":")
     part = (int(first) if first else None, int(last) if last else None)
     chosen: list[Sequence] = [open_sequence(path, frames=part) for path in args.sequences]
@@ -130,7 +140,10 @@ def main() -> None:
         assert sequence.ground_truth is not None
         length = path_length(sequence.ground_truth)
         text += f"{sequence.name}, {len(sequence)} frames, {length:.1f} m\n"
-        text += format_table(HEADING, [row(sequence, frames) for frames in args.windows]) + "\n\n"
+        rows = [row(sequence, frames, noise) for frames in args.windows]
+        text += format_table(HEADING, [figures for figures, _ in rows]) + "\n"
+        text += f"NEES and motions within 3 sigma, noise of the truth {args.truth_noise or 'none'}\n"
+        text += format_table(HONESTY, [honest for _, honest in rows]) + "\n\n"
         print(text, flush=True)
         atomic_write(RESULTS / f"{args.log}.txt", f"{text}{measured_with()}\n")
 
