@@ -18,10 +18,11 @@
     python -m bench.calibration rendered WORLD:SEED ...   worlds through cameras that are off in a known way
     python -m bench.calibration knock WORLD:SEED ...  the right camera turns by 0.1 degrees in the middle
     python -m bench.calibration apparent WORLD:SEED|FOLDER ...   what errors seem to be there, in sigmas of one block
+    python -m bench.calibration scale FOLDER ...      the scale that evidence claims, and the truth's, in parts
 
 Prints drift, honesty by horizon, and for rendered worlds what share of each error was recovered and the drift against
 that of the true calibration; logs of what the documentation quotes are in bench/results/calibration_real.txt,
-calibration_rendered.txt, calibration_knock.txt and calibration_apparent.txt.
+calibration_rendered.txt, calibration_knock.txt, calibration_apparent.txt and calibration_scale.txt.
 """
 
 from __future__ import annotations
@@ -46,10 +47,13 @@ from macvo_ros.sequences import open_sequence
 from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.settings.config import load_config
 from macvo_ros.uncertainty.calibration_model import AHEAD, FIELD_DEGREES, FOCAL, K1, PHYSICAL, PITCH, ROLL, SIZE, YAW
+from macvo_ros.uncertainty.path_step import PathStep
 
 Float64 = npt.NDArray[np.float64]
 FRAMES, RATE = 300, 10.0
 DRIFT_SECONDS = 5.0
+PART, SPAN = 300, 20
+"""Frames of a part, and between the ends of the motions whose scale is compared."""
 ONLINE = [False, True]
 TURN, FOCAL_ERROR, K1_ERROR, KNOCK = np.radians(0.05), 0.005, -0.01, np.radians(0.1)
 ERRORS: dict[str, dict[int, float]] = {
@@ -214,10 +218,51 @@ def apparent(names: list[str], settings: list[str], frames: int) -> None:
         print(f"{sequence.name}: knocks {recorder.odometry.calibration.knocks}", flush=True)
 
 
+def scale(paths: list[str], settings: list[str]) -> None:
+    """The scale of motions that residuals claim to be wrong, and that is wrong by the truth, of parts of sequences.
+
+    Both as the yaw of the right camera that would explain it.
+    """
+    for path in paths:
+        count = len(open_sequence(path))
+        squares = []
+        for first in range(0, count - PART + 1, PART):
+            sequence = open_sequence(path, frames=(first, first + PART))
+            config = load_config(assignments=["matcher=lite", "calibration.online=false", *settings])
+            odometry = StereoOdometry(config)
+            result = run_sequence(sequence, odometry, progress=False)
+            assert sequence.ground_truth is not None
+            assert odometry.calibration is not None
+            motions, truth = (over(poses, SPAN)[:, :3, 3] for poses in (result.poses, np.array(sequence.ground_truth)))
+            lengths, true = (np.linalg.norm(each, axis=1) for each in (motions, truth))
+            if true[::SPAN].sum() < 1.0:
+                continue  # it stands
+            wrong = float(lengths @ true / (true @ true)) - 1.0
+            yaw = wrong / scale_by_yaw(result.steps)
+            claimed, block = odometry.calibration.claimed_scale()
+            squares.append(((claimed - yaw) / block) ** 2)
+            told = f"claimed {np.degrees(claimed):+.4f}, true {np.degrees(yaw):+.4f} deg ({100 * wrong:+.2f} %)"
+            sigmas = f"one block {np.degrees(block):.4f} deg: off by {abs(claimed - yaw) / block:.1f} sigma"
+            print(f"{sequence.name} {first} to {first + PART}: {told}, {sigmas}", flush=True)
+        print(f"mean square {np.mean(squares):.1f} of a block's variance, largest {np.max(squares):.1f}", flush=True)
+
+
+def scale_by_yaw(steps: tuple[PathStep | None, ...]) -> float:
+    """Share by which a radian of yaw lengthens motions (sensitivities are what correcting it does)."""
+    longer, length = 0.0, 0.0
+    for step in steps:
+        if step is None or step.calibration is None or step.constants is None:
+            continue
+        forward = step.relative.motion[:3, 3]
+        longer += float(forward @ step.calibration[:3, len(step.constants.unit) + YAW])
+        length += float(forward @ forward)
+    return -longer / length
+
+
 def main() -> None:
     """Read the arguments and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=("real", "rendered", "knock", "apparent"))
+    parser.add_argument("mode", choices=("real", "rendered", "knock", "apparent", "scale"))
     parser.add_argument("what", nargs="+")
     parser.add_argument("--set", nargs="*", default=[], help="configuration keys")
     parser.add_argument("--errors", nargs="*", default=list(ERRORS), choices=list(ERRORS))
@@ -231,6 +276,8 @@ def main() -> None:
         real(args.what, args.set, (None, args.frames), args.truth_noise)
     elif args.mode == "apparent":
         apparent(args.what, args.set, args.frames or 40)
+    elif args.mode == "scale":
+        scale(args.what, args.set)
     elif args.mode == "rendered":
         rendered(args.what, args.set, args.errors)
     else:

@@ -58,4 +58,5 @@ def calibration_evidence(
     # Of a matrix with itself: BLAS then takes one thread, where two would wait for each other.
     information = seen.T @ seen
     score = (root * solution.residual.reshape(-1)) @ seen
-    return Evidence(information, score + information @ used), sensitivity
+    scaling = solution.motion[:3, 3] @ sensitivity[:3]
+    return Evidence(information, score + information @ used, scaling), sensitivity

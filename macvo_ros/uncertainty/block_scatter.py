@@ -41,19 +41,22 @@ _OUTLYING = 4.0
 class Evidence:
     """What one frame says of the errors c of the calibration: information (C, C), and score (C,), information times c.
 
-    Both about c itself, not about the part of it that was not yet corrected.
+    Both about c itself, not about the part of it that was not yet corrected. scaling: (C,) the direction in which c
+    scales the motions that this was taken from, of any length; 0 where it is not from motions.
     """
 
     information: Float64
     score: Float64
+    scaling: Float64 | float = 0.0
 
     def plus(self, other: Evidence) -> Evidence:
         """Of both together, whose noise has nothing in common."""
-        return Evidence(self.information + other.information, self.score + other.score)
+        scaling = self.scaling + other.scaling
+        return Evidence(self.information + other.information, self.score + other.score, scaling)
 
     def times(self, factor: float) -> Evidence:
         """Worth so much more."""
-        return Evidence(factor * self.information, factor * self.score)
+        return Evidence(factor * self.information, factor * self.score, factor * self.scaling)
 
 
 class BlockScatter:

@@ -49,8 +49,8 @@ LEFT_U, LEFT_V, RIGHT_U = (slice(9 + i * _FIELD, 9 + (i + 1) * _FIELD) for i in 
 SIZE = 9 + 3 * _FIELD
 CONSIDERED = (CENTRE_U, CENTRE_V)
 """Those that are not corrected, only in the covariance (`calibration_filter.py`)."""
-SCALING = (YAW,)
-"""Those that change the scale of all motions."""
+SCALING = YAW
+"""The one whose prior says how far off the scale of motions may be."""
 ROWS = (PITCH, ROLL)
 """Those that the rows of stereo matches show."""
 

@@ -88,7 +88,7 @@ class OnlineCalibration:
         self.prior = self.model.prior_sigma(config.prior)
         self._baseline = config.prior.baseline
         self._scatter, self._row_scatter = (BlockScatter(self.prior, assumed) for assumed in (_SCATTER, _ROW_SCATTER))
-        self._filter = CalibrationFilter(self.prior, CONSIDERED, SCALING, ROWS)
+        self._filter = CalibrationFilter(self.prior, CONSIDERED, ROWS, scaling=SCALING)
         self._field = CalibrationField.of(camera)
         self.knocks = 0
         self._rows = RowLearning(self.model, self.prior)
@@ -114,6 +114,10 @@ class OnlineCalibration:
     def formal(self, held: npt.NDArray[np.bool_] | None = None) -> tuple[Float64, Float64]:
         """See `CalibrationFilter.formal`."""
         return self._filter.formal(held)
+
+    def claimed_scale(self) -> tuple[float, float]:
+        """See `CalibrationFilter.claimed_scale`; radians of yaw."""
+        return self._filter.claimed_scale()
 
     def constant_bias(self, truth: Float64) -> float:
         """See `CalibrationFilter.constant_bias`."""
@@ -174,7 +178,7 @@ class OnlineCalibration:
         surest = self._recent[int(np.argmax(self._contradictions))]
         turned = np.degrees(surest.comparable()[0][_ROTATIONS])
         # What the watching filter remembers is in part from before: learning begins with nothing.
-        self._filter = CalibrationFilter(np.maximum(self.prior, surest.sigma), CONSIDERED, SCALING, ROWS)
+        self._filter = CalibrationFilter(np.maximum(self.prior, surest.sigma), CONSIDERED, ROWS, scaling=SCALING)
         self._scatter.restart()
         self._row_scatter.restart()
         self._rows.restart()
