@@ -29,7 +29,7 @@ the odds against the world's motion are, for each of the others,
     fixed to the camera, of any size                   odds of a fault by m alone, times P(at rest) / P(predicted)
     the world's, but of another place that looks alike a V / L(M), times what the checks say
 
-where a is how many places look alike in a cubic metre (`python -m bench.gaps`), and V the room that the camera may have
+where a is how many places look alike in a cubic metre (`python -m bench.gaps --off`), and V the room that the camera may have
 come to since it was last measured: nothing from one frame to the next, but after seconds in the dark a tiled floor, a
 row of doors or a hedge may agree on a motion that is wrong by metres, keypoint by keypoint.
 
@@ -55,8 +55,8 @@ Float64 = npt.NDArray[np.float64]
 _DECADE = 0.28
 """By how much more of the view passers-by fill ten times as rarely: from the 90 to the 99 % quantile of what they fill
 (`python -m bench.passers_by`)."""
-_LOOK_ALIKES = 3e-5
-"""Places that look alike, in a cubic metre (`python -m bench.gaps`)."""
+_LOOK_ALIKES = 1.1e-4
+"""Places that look alike, in a cubic metre (`python -m bench.gaps SEQUENCE ... --off`)."""
 _SWAY = 1e-3
 """Metres and radians by which an arm sways or a mount gives, one sigma; chosen."""
 
