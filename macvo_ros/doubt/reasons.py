@@ -21,8 +21,8 @@ from macvo_ros.doubt.sound_frames import usual
 
 _SENTENCES = {
     "residuals": "residuals are {figure:.1f} times what the matches promised (usually up to {usual:.1f}): bad matches",
-    "epipolar_error": "stereo matches are {figure:.2f} px farther off their rows than before (usually up to "
-    "{usual:.2f}): left and right were not taken at the same moment, or a camera moved",
+    "epipolar_error": "stereo matches are {figure:.1f} times as far off their rows as before (usually up to "
+    "{usual:.1f}): left and right were not taken at the same moment, or a camera moved",
     "unknown_depth": "the depth of {figure:.0%} of the keypoints is not known any more (usually up to {usual:.0%}): "
     "right lens covered, cameras swapped, or something close to one of them",
     "rejected_keypoints": "{figure:.0%} of the keypoints contradict the motion (usually up to {usual:.0%}): moving "

@@ -29,9 +29,9 @@ the odds against the world's motion are, for each of the others,
     fixed to the camera, of any size                   odds of a fault by m alone, times P(at rest) / P(predicted)
     the world's, but of another place that looks alike a V / L(M), times what the checks say
 
-where a is how many places look alike in a cubic metre (`python -m bench.gaps --off`), and V the room that the camera may have
-come to since it was last measured: nothing from one frame to the next, but after seconds in the dark a tiled floor, a
-row of doors or a hedge may agree on a motion that is wrong by metres, keypoint by keypoint.
+where a is how many places look alike in a cubic metre (`python -m bench.gaps --off`), and V the room that the camera
+may have come to since it was last measured: nothing from one frame to the next, but after seconds in the dark a tiled
+floor, a row of doors or a hedge may agree on a motion that is wrong by metres, keypoint by keypoint.
 
 What is fixed to the camera (a robot's arm, dirt, a half of the image that is frozen) does not move: its motion is none
 within its covariance: P(at rest). So is that of a robot that stands, where it was predicted to: P(predicted), which is
