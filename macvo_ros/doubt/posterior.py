@@ -54,7 +54,7 @@ class Doubt:
 
     lasting: what of that may last: all of an established fault, and that two motions are in view; not that the motion
     leads to another place that looks alike, for the next frame is tracked against this one.
-    stereo: the stereo match is unusual, whatever else is.
+    stereo: the stereo match is at fault, whatever else is.
     """
 
     fault: float
@@ -82,8 +82,11 @@ def doubt(config: DoubtConfig, matcher: str, checks: Checks, before: float, othe
     lasting = here if here > ESTABLISHED / (1 - ESTABLISHED) else here - against[worst]
     against[ELSEWHERE] = other.elsewhere * max(ratio.values())
     total = sum(against.values())
-    stereo = any(len(tails) * tails.get(name, 1.0) < config.false_alarm_rate for name in STEREO)
-    return Doubt(total / (1 + total), max(against, key=lambda name: against[name]), lasting / (1 + here), stereo)
+    fault = total / (1 + total)
+    # Where few depths are known, those may still be right; where matches leave their rows, none is.
+    speak = STEREO if fault > ESTABLISHED else STEREO[:1]
+    stereo = any(len(tails) * tails.get(name, 1.0) < config.false_alarm_rate for name in speak)
+    return Doubt(fault, max(against, key=lambda name: against[name]), lasting / (1 + here), stereo)
 
 
 def doubtful(config: DoubtConfig) -> float:
