@@ -220,7 +220,7 @@ class StereoOdometry:
         )
 
     def _following(self, frame: StereoFrame, now: Track, attempt: Attempt, found: MeasuredPlace) -> Track:
-        """Tracking after a measured frame: the next reference, where the view has moved and the stereo match is sound."""
+        """Tracking after a measured frame: the next reference, if the view has moved and the stereo match is sound."""
         if attempt.stereo_at_fault or found.result.median_flow < self.config.reference.min_flow:
             previous = PreviousFrame(frame, found.place, found.motion, attempt.status, attempt.lasting)
             return replace(now, previous=previous, tracked=frame.stamp)
