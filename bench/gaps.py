@@ -21,8 +21,9 @@ SEQUENCE:EVERY: a folder of a real sequence, and from which of its frames a gap 
 64 000 pixels, 15 Hz) gaps begin at four frames. Four frames are tracked, then the next after 0.5, 1.4 and 3.4 s. A
 motion is wrong that is beyond three sigma of its own and also beyond what the truth is good for. --off: with doubt
 switched off. Then those that are wrong although their keypoints are found as well as on sound frames (`flow_sigma`) are
-motions to other places that look alike; over the cubic metres that the camera may have come to meanwhile, this is the
-number `_LOOK_ALIKES` of `doubt/whose_motion.py`.
+motions to other places that look alike; their 95 % bound over the cubic metres that the camera may have come to is the
+number `_LOOK_ALIKES` of `doubt/whose_motion.py`. (It is taken from real sequences: rendered textures are tiles, which
+repeat to the pixel.)
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from scipy.stats import chi2
 
 from bench.cold_starts import THREE_SIGMA
 from bench.sound_frames import is_wrong
@@ -138,7 +140,8 @@ def main() -> None:
     if args.off:
         known = [each for _, each in found if each.known]
         alike, room = sum(each.wrong for each in known), sum(each.room for each in known)
-        lines.append(f"{alike} places that look alike in {room:.0f} m^3: {alike / room:.1e} in a cubic metre\n")
+        most = chi2.ppf(0.95, 2 * alike + 2) / 2 / room
+        lines.append(f"{alike} places that look alike in {room:.0f} m^3: at most {most:.1e} in one (95 % sure)\n")
     print("\n".join(lines))
     atomic_write((RESULTS / args.log).with_suffix(".txt"), "\n".join([*lines, measured_with(), ""]))
 
