@@ -15,14 +15,14 @@
 """How large the figures of the checks are on sound frames: writes macvo_ros/doubt/sound_frames.json.
 
     python -m bench.sound_frames REAL [REAL ...] [--matcher lite classic] [--seeds 701 702] [--frames 40]
-                                 [--most N] [--set KEY=VALUE ...] [--show]
+                                 [--most N] [--steps N ...] [--checks NAME ...] [--set KEY=VALUE ...] [--show]
 
 REAL: folders of fault-free real sequences (for development: KITTI 09, EuRoC MH_01; never those that results are
 reported on), run at every frame and, for those faster than 15 Hz, also every 2nd, 4th and 6th; and once more at 320
-columns. Rendered: all worlds, two seeds. Doubt is switched off while measuring, and frames whose motion the ground
-truth shows to be wrong are left out: these are what should be doubted. Written are the figure that 99 % of the frames
-stay below with every real camera and in all rendered worlds together, and the mean excess of the others. --show prints
-without writing.
+columns. --steps: only every so manyth instead. Rendered: all worlds, two seeds, or none. Doubt is switched off while
+measuring, and frames whose motion the ground truth shows to be wrong are left out: these are what should be doubted.
+Written are the figure that 99 % of the frames stay below with every real camera and in all rendered worlds together,
+and the mean excess of the others. --checks: only of these. --show prints without writing.
 """
 
 from __future__ import annotations
@@ -43,7 +43,6 @@ from macvo_ros.evaluation.environment import versions
 from macvo_ros.evaluation.table import format_table
 from macvo_ros.geometry.se3 import difference, inverse
 from macvo_ros.images.frame import StereoFrame
-from macvo_ros.odometry.estimate import Estimate
 from macvo_ros.odometry.status import Status
 from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
@@ -76,8 +75,14 @@ class Smaller:
         return StereoFrame(left, right, frame.stamp, self.camera)
 
 
-def real_sequences(folder: str, most: int | None = None) -> Iterator[Sequence]:
-    """A real sequence at its own rate, at lower ones where it is fast, and small; its first `most` frames."""
+def real_sequences(folder: str, most: int | None = None, steps: list[int] | None = None) -> Iterator[Sequence]:
+    """A real sequence at its own rate, at lower ones where it is fast, and small; its first `most` frames.
+
+    steps: only every so manyth frame instead.
+    """
+    if steps:
+        yield from (open_sequence(folder, step=step, frames=(0, most)) for step in steps)
+        return
     whole = open_sequence(folder)
     rate = 1e9 / float(np.median(np.diff(whole.stamps)))
     for step in (1, 2, 4, 6) if rate > FAST else (1,):
@@ -91,17 +96,18 @@ def figures(sequence: Sequence, settings: list[str]) -> np.ndarray:
     found = []
     for index in range(len(sequence)):
         estimate = odometry.track(sequence[index])
-        if estimate.checks and estimate.status is not Status.LOST and index and not is_wrong(sequence, index, estimate):
+        if not estimate.checks or estimate.status is Status.LOST or estimate.relative is None:
+            continue
+        assert sequence.ground_truth is not None
+        truth = inverse(sequence.ground_truth[index - 1]) @ sequence.ground_truth[index]
+        if not is_wrong(truth, estimate.relative.motion):
             found.append([estimate.checks[name] for name in Checks.names()])
     return np.array(found).reshape(-1, len(Checks.names()))
 
 
-def is_wrong(sequence: Sequence, index: int, estimate: Estimate) -> bool:
-    """Whether the motion to a frame is far from the truth."""
-    assert sequence.ground_truth is not None
-    assert estimate.relative is not None
-    truth = inverse(sequence.ground_truth[index - 1]) @ sequence.ground_truth[index]
-    error = difference(estimate.relative.motion, truth)
+def is_wrong(truth: np.ndarray, motion: np.ndarray) -> bool:
+    """Whether a (4, 4) motion is far from the true one."""
+    error = difference(motion, truth)
     share, metres, degrees = WRONG
     too_far = np.linalg.norm(error[:3]) > share * np.linalg.norm(truth[:3, 3]) + metres
     return bool(too_far or np.degrees(np.linalg.norm(error[3:])) > degrees)
@@ -123,23 +129,23 @@ def usual_and_excess(check: str, groups: list[np.ndarray]) -> list[float]:
 
 
 def measure(
-    matcher: str, real: list[str], seeds: list[int], frames: int, settings: list[str], most: int | None
+    matcher: str, real: list[Iterator[Sequence]], seeds: list[int], frames: int, settings: list[str]
 ) -> dict[str, list[float]]:
     """Quantiles of every check; prints those of each sequence."""
-    collected: dict[str, list[np.ndarray]] = {}
+    collected: dict[int, list[np.ndarray]] = {}
     rows = []
     rendered = (RenderedSequence(world, frames, seed) for world in WORLDS for seed in seeds)
-    for kind, sequences in [*((folder, real_sequences(folder, most)) for folder in real), ("rendered", rendered)]:
+    for kind, sequences in enumerate([*real, rendered]):
         for sequence in sequences:
             found = figures(sequence, [f"matcher={matcher}", *settings])
             if len(found):
                 collected.setdefault(kind, []).append(found)
-                rows.append([sequence.name, str(len(found)), *(f"{q:.3f}" for q in np.quantile(found, 0.99, axis=0))])
+                rows.append([sequence.name, str(len(found)), *(f"{q:.4g}" for q in np.quantile(found, 0.99, axis=0))])
                 print("  ".join(rows[-1]), flush=True)
     groups = [np.concatenate(each) for each in collected.values()]
     table = {name: usual_and_excess(name, [each[:, i] for each in groups]) for i, name in enumerate(Checks.names())}
     for row, label in enumerate(("every", "mean excess")):
-        rows.append([label, str(sum(map(len, groups))), *(f"{table[name][row]:.3f}" for name in Checks.names())])
+        rows.append([label, str(sum(map(len, groups))), *(f"{table[name][row]:.4g}" for name in Checks.names())])
     print(f"\n{matcher}: 99 % of the frames are below\n{format_table(['sequence', 'frames', *Checks.names()], rows)}")
     return table
 
@@ -149,18 +155,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("real", nargs="+")
     parser.add_argument("--matcher", nargs="+", default=["lite", "classic"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[701, 702])
+    parser.add_argument("--seeds", nargs="*", type=int, default=[701, 702])
     parser.add_argument("--frames", type=int, default=40)
     parser.add_argument("--most", type=int, help="frames of each real sequence, at most")
+    parser.add_argument("--steps", nargs="+", type=int)
+    parser.add_argument("--checks", nargs="+", default=Checks.names())
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE")
     parser.add_argument("--show", action="store_true")
     args = parser.parse_args()
     content = json.loads(TABLE.read_text()) if TABLE.exists() else {KEY: {}, "commands": {}}
     for matcher in args.matcher:
-        table = measure(matcher, args.real, args.seeds, args.frames, args.set, args.most)
-        content[KEY][matcher] = {name: [round(q, 4) for q in values] for name, values in table.items()}
+        real = [real_sequences(folder, args.most, args.steps) for folder in args.real]
+        table = measure(matcher, real, args.seeds, args.frames, args.set)
+        known = content[KEY].setdefault(matcher, {})
+        known.update({name: [float(f"{q:.4g}") for q in table[name]] for name in args.checks})
         words = (Path(word).name for word in sys.argv[1:])
-        content["commands"][matcher] = " ".join(["python -m bench.sound_frames", *words])
+        which = matcher if len(args.checks) == len(Checks.names()) else f"{matcher}, {', '.join(args.checks)}"
+        content["commands"][which] = " ".join(["python -m bench.sound_frames", *words])
     content["versions"] = versions()
     if not args.show:
         atomic_write(TABLE, json.dumps(content, indent=1) + "\n")

@@ -28,6 +28,7 @@ from macvo_ros.odometry.status import Status
 from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import ZED_X
+from macvo_ros.rendering.worlds import build as build_world
 from macvo_ros.settings.config import Config, build
 
 
@@ -253,3 +254,31 @@ def test_every_variant_tracks(room, settings):
     assert all(is_honest(e.covariance) for e in estimates)
     error = motion_error(inverse(room.ground_truth[0]) @ room.ground_truth[3], estimates[-1].pose)
     assert np.linalg.norm(error[:3]) < 0.1
+
+
+def test_a_run_may_start_at_motorway_speed():
+    """Nothing is predicted yet, guard rails repeat on both sides, and a lorry is overtaken."""
+    road = RenderedSequence("motorway", 4, 9028)
+    odometry = StereoOdometry(Config())
+    started = [odometry.track(road[i]) for i in range(len(road))]
+    assert [e.status for e in started[1:]] == [Status.TRACKING] * 3
+    for i, estimate in enumerate(started[1:]):
+        error = motion_error(inverse(road.ground_truth[i]) @ road.ground_truth[i + 1], estimate.relative.motion)
+        assert np.linalg.norm(error[:3]) < 0.05
+
+
+@pytest.mark.parametrize(("world", "seed", "last", "after"), [("corridor", 201, 25, 76), ("shapes", 94, 9, 30)])
+def test_after_seconds_in_the_dark_a_wrong_place_is_not_believed(world, seed, last, after):
+    """A corridor's walls and floor repeat, so that all keypoints agree; in the hall hardly anything is found again."""
+    camera = build_world(world, seed, 512).camera
+    camera = camera.resized(320, round(320 * camera.height / camera.width))
+    walk = RenderedSequence(world, 84, seed, camera=camera, texels=512)
+    odometry = StereoOdometry(Config())
+    for i in range(last - 3, last + 1):
+        assert odometry.track(walk[i]).status is not Status.LOST
+    found = odometry.track(walk[after])
+    assert found.status is not Status.TRACKING
+    error = motion_error(inverse(walk.ground_truth[last - 3]) @ walk.ground_truth[after], found.pose)
+    assert error @ np.linalg.solve(found.covariance, error) < 20.06  # three sigma
+    # Tracking goes on from there.
+    assert [odometry.track(walk[after + i]).status for i in range(1, 5)][-1] is Status.TRACKING

@@ -34,7 +34,7 @@ from macvo_ros.settings.config import DoubtConfig, PoseConfig
 from macvo_ros.uncertainty.motion_prior import MotionPrior
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 
-SOUND = Checks(1.0, 0.0, 0.0, 0.02, 0.0, 0.0)
+SOUND = Checks(1.0, 0.0, 0.0, 0.001, 0.02, 0.0, 0.0)
 CONFIG = DoubtConfig()
 
 
@@ -112,7 +112,7 @@ def test_two_motions_in_view_are_remembered():
 
 def test_without_a_prior_nothing_is_doubted():
     never = DoubtConfig(prior=0.0)
-    found = doubt(never, "lite", Checks(99.0, 9.0, 1.0, 1.0, 1.0, 1.0), 0.0, OtherMotion(9.0, 9.0, 9.0))
+    found = doubt(never, "lite", Checks(99.0, 9.0, 1.0, 1.0, 1.0, 1.0, 1.0), 0.0, OtherMotion(9.0, 9.0, 9.0))
     assert found.fault == 0.0 == doubtful(never)
 
 
@@ -153,7 +153,7 @@ def test_mixed_covariances_are_consistent_beside_a_second_motion(share):
             support = float(second.inlier.sum() / len(pairs))
             alternative = RelativeMotion(second.motion, measured.covariance)
         left = float(rejected.mean()) - support
-        checks = Checks(solution.chi2, 0.0, 0.0, left, 0.0, support)
+        checks = Checks(solution.chi2, 0.0, 0.0, 0.001, left, 0.0, support)
         other = whose_motion(measured, FREE, float(rejected.mean()), (alternative.motion, support))
         covariance = mixed(measured, alternative, probability(checks, other=other)).covariance
         error = motion_error(truth, solution.motion)

@@ -34,8 +34,12 @@ Float64 = npt.NDArray[np.float64]
 
 STEREO = ("epipolar_error", "unknown_depth")
 """Checks on the stereo match: where one of them speaks, the frame's depths are no measurement."""
-WHOSE_MOTION = ("appearance_mismatch", "second_motion")
+WHOSE_MOTION = ("flow_sigma", "appearance_mismatch", "second_motion")
 """Figures that say whose motion was measured (`whose_motion.py`), and nothing by themselves."""
+_ROWS = 0.1
+"""Pixels that no rows are usually kept better: after a few frames of a new camera little is known; chosen."""
+ELSEWHERE = "elsewhere"
+"""No check: after a long gap the motion may lead to another place that looks alike (`whose_motion.py`)."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,9 @@ class Checks:
     """Figures of one frame; what is usual for each is measured by `python -m bench.sound_frames`.
 
     residuals: mean squared residual of the inliers per degree of freedom (1: as promised).
-    epipolar_error: by how much stereo matches leave their rows beyond what is usual for these cameras, pixels.
+    epipolar_error: how many times farther than is usual for these cameras stereo matches leave their rows.
     unknown_depth: by how much more (0 to 1) of the keypoints have no known depth than in the reference frame.
+    flow_sigma: standard deviation of a keypoint's flow (median) over the image's width: how well they are found again.
     rejected_keypoints: the part of the keypoints of known depth that contradict the motion, and agree on no
     second one.
     appearance_mismatch: the part of the image's texture that does not look as the motion predicts.
@@ -54,6 +59,7 @@ class Checks:
     residuals: float
     epipolar_error: float
     unknown_depth: float
+    flow_sigma: float
     rejected_keypoints: float
     appearance_mismatch: float
     second_motion: float
@@ -79,8 +85,9 @@ def run_checks(
     other, agree = find_second_motion(config.pose, point_pairs(camera, result.points.subset(rejected)), predicted)
     checks = Checks(
         residuals=result.solution.chi2 if metric else 0.0,
-        epipolar_error=math.sqrt(max(frames.match.row_check().epipolar_var - usual, 0.0)),
+        epipolar_error=math.sqrt((frames.match.row_check().epipolar_var + _ROWS**2) / (usual + _ROWS**2)),
         unknown_depth=max(float(depth[0].mean() - depth[1].mean()), 0.0),
+        flow_sigma=float(np.median(result.landmarks.match_sigma) / camera.width),
         rejected_keypoints=float((rejected.sum() - agree) / max(known.sum(), 1)),
         appearance_mismatch=appearance_mismatch(frames.reference, frames.reference_match, frames.current, motion),
         second_motion=float(agree / max(known.sum(), 1)),

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from macvo_ros.doubt.checks import STEREO, WHOSE_MOTION, Checks
+from macvo_ros.doubt.checks import ELSEWHERE, STEREO, WHOSE_MOTION, Checks
 from macvo_ros.doubt.sound_frames import tail_probabilities
 from macvo_ros.doubt.whose_motion import OtherMotion
 from macvo_ros.geometry.se3 import difference
@@ -52,8 +52,9 @@ ESTABLISHED = 0.5
 class Doubt:
     """What is held of a motion. fault: probability; check: the one that speaks most against it.
 
-    lasting: what of that may last: all of an established fault, and that two motions are in view.
-    stereo: the stereo match is unusual, whatever else is.
+    lasting: what of that may last: all of an established fault, and that two motions are in view; not that the motion
+    leads to another place that looks alike, for the next frame is tracked against this one.
+    stereo: the stereo match is at fault, whatever else is.
     """
 
     fault: float
@@ -67,22 +68,30 @@ def doubt(config: DoubtConfig, matcher: str, checks: Checks, before: float, othe
     if config.prior == 0.0:
         return Doubt(0.0, "residuals", 0.0)
     prior = config.prior + (1 - config.prior) * _MEMORY * before
+    odds = prior / (1 - prior)
     tails = tail_probabilities(matcher, checks)
-    odds = {name: _odds(prior, len(tails) * tail) for name, tail in tails.items()}
-    # What is in every sound frame says nothing.
-    fixed = (odds["appearance_mismatch"] - _odds(prior, 1.0)) * other.fixed
-    worst = max((name for name in odds if name not in WHOSE_MOTION), key=lambda name: odds[name])
-    against = {worst: odds[worst], "appearance_mismatch": fixed + other.passing, "second_motion": other.second}
+    ratio = {name: _ratio(len(tails) * tail) for name, tail in tails.items()}
+    worst = max((name for name in ratio if name not in WHOSE_MOTION), key=lambda name: ratio[name])
+    against = {
+        worst: odds * ratio[worst],
+        # What is in every sound frame says nothing.
+        "appearance_mismatch": odds * (ratio["appearance_mismatch"] - _SHAPE) * other.fixed + other.passing,
+        "second_motion": other.second,
+    }
+    here = sum(against.values())
+    lasting = here if here > ESTABLISHED / (1 - ESTABLISHED) else here - against[worst]
+    against[ELSEWHERE] = other.elsewhere * max(ratio.values())
     total = sum(against.values())
     fault = total / (1 + total)
-    lasting = fault if fault > ESTABLISHED else (total - odds[worst]) / (1 + total)
-    stereo = any(len(tails) * tails.get(name, 1.0) < config.false_alarm_rate for name in STEREO)
-    return Doubt(fault, max(against, key=lambda name: against[name]), lasting, stereo)
+    # Where few depths are known, those may still be right; where matches leave their rows, none is.
+    speak = STEREO if fault > ESTABLISHED else STEREO[:1]
+    stereo = any(len(tails) * tails.get(name, 1.0) < config.false_alarm_rate for name in speak)
+    return Doubt(fault, max(against, key=lambda name: against[name]), lasting / (1 + here), stereo)
 
 
 def doubtful(config: DoubtConfig) -> float:
     """Probability of a fault that a share `doubt.false_alarm_rate` of all sound frames reaches."""
-    odds = _odds(config.prior, config.false_alarm_rate)
+    odds = config.prior / (1 - config.prior) * _ratio(config.false_alarm_rate)
     return odds / (1 + odds)
 
 
@@ -98,6 +107,6 @@ def mixed(measured: RelativeMotion, alternative: RelativeMotion, fault: float) -
     return RelativeMotion(measured.motion, (1 - fault) * measured.covariance + fault * other)
 
 
-def _odds(prior: float, p: float) -> float:
-    """Of a fault, by a p-value (which Bonferroni may leave above 1, and no p-value is 0)."""
-    return float(prior / (1 - prior) * _SHAPE * min(max(p, 1e-30), 1.0) ** (_SHAPE - 1))
+def _ratio(p: float) -> float:
+    """Likelihood of a p-value (which Bonferroni may leave above 1, and no p-value is 0) under a fault, over 1."""
+    return float(_SHAPE * min(max(p, 1e-30), 1.0) ** (_SHAPE - 1))

@@ -16,13 +16,13 @@
 
 from __future__ import annotations
 
-from macvo_ros.doubt.checks import WHOSE_MOTION
+from macvo_ros.doubt.checks import ELSEWHERE, WHOSE_MOTION, Checks
 from macvo_ros.doubt.sound_frames import usual
 
 _SENTENCES = {
     "residuals": "residuals are {figure:.1f} times what the matches promised (usually up to {usual:.1f}): bad matches",
-    "epipolar_error": "stereo matches are {figure:.2f} px farther off their rows than before (usually up to "
-    "{usual:.2f}): left and right were not taken at the same moment, or a camera moved",
+    "epipolar_error": "stereo matches are {figure:.1f} times as far off their rows as before (usually up to "
+    "{usual:.1f}): left and right were not taken at the same moment, or a camera moved",
     "unknown_depth": "the depth of {figure:.0%} of the keypoints is not known any more (usually up to {usual:.0%}): "
     "right lens covered, cameras swapped, or something close to one of them",
     "rejected_keypoints": "{figure:.0%} of the keypoints contradict the motion (usually up to {usual:.0%}): moving "
@@ -32,15 +32,19 @@ _SENTENCES = {
     "second_motion": "{figure:.0%} of the keypoints agree on a second motion (usually up to {usual:.0%}): something "
     "large moves, or moves with the camera",
 }
+_ELSEWHERE = "nothing was measured for so long that another place which looks alike may be in view"
 _REMAINS = "the frame before was doubtful; this one looks sound, but a fault mostly lasts for more than one frame"
 
 
-def doubt_reason(matcher: str, check: str, figure: float) -> str:
+def doubt_reason(matcher: str, check: str, checks: Checks) -> str:
     """Why a motion is doubted: by which check, its figure on this frame, and the figure of 99 % of sound frames.
 
     Where no check is unusual, the doubt is what remains of the frame before. (Of whose motion it is, a usual figure may
     say much where nothing was predicted.)
     """
+    if check == ELSEWHERE:
+        return _ELSEWHERE
+    figure = getattr(checks, check)
     if figure <= usual(matcher, check) and check not in WHOSE_MOTION:
         return _REMAINS
     return _SENTENCES[check].format(figure=figure, usual=usual(matcher, check))

@@ -20,8 +20,8 @@ exceed it on average (`python -m bench.sound_frames`). The tail beyond is expone
 
     P(figure > x)  =  0.01 exp(-(x - u) / e)
 
-for shares of an image as they are, for residuals and pixels, whose scale varies from camera to camera, in logarithms.
-(Below u, where nothing is decided, its logarithm rises evenly to 0.)
+for shares of an image as they are, for residuals, pixels and sigmas, whose scale varies from camera to camera, in
+logarithms. (Below u, where nothing is decided, its logarithm rises evenly to 0.)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ USUAL = 0.99
 """Share of sound frames whose figure is called usual: the threshold of the tail."""
 INDEPENDENT = ("epipolar_error", "appearance_mismatch")
 """Checks that look at images and not at what a matcher promises."""
-POWER_LAW = ("residuals", "epipolar_error")
+POWER_LAW = ("residuals", "epipolar_error", "flow_sigma")
 """Checks whose figures have no largest value."""
 
 

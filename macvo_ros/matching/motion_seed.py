@@ -41,8 +41,9 @@ from macvo_ros.matching.matcher import Match
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
-_WIDTH = 400
-"""Columns of the images that features are looked for in, at most; a whole fraction of the original size."""
+_WIDTH, _FEATURE_WIDTH = 400, 800
+"""Columns, at most, of the images that corners are tracked in, and that SIFT features are compared in: in half of that
+too few of a motorway's are found to start at speed (`python -m bench.cold_starts`)."""
 _CORNERS, _QUALITY, _SPACING = 200, 0.005, 8
 _WINDOW, _LEVELS = (13, 13), 4
 _CONVERGED = (cv2.TERM_CRITERIA_EPS | cv2.TERM_CRITERIA_COUNT, 15, 0.05)
@@ -80,7 +81,7 @@ def seed_motion(reference: StereoFrame, match: Match, current: StereoFrame, pred
 
 def feature_motion(reference: StereoFrame, match: Match, current: StereoFrame) -> Float64 | None:
     """(4, 4) pose of the current left camera in the reference one from SIFT features of the whole image, if any."""
-    shrink = _shrink(reference.camera)
+    shrink = _shrink(reference.camera, _FEATURE_WIDTH)
     with ThreadPoolExecutor(max_workers=1) as thread:  # one image each: this is a frame that is late already
         other = thread.submit(_features, current, shrink)
         pixel, descriptors = _features(reference, shrink)
@@ -153,8 +154,9 @@ def _tracked(
     return points[good], expected[good], (found[good].astype(np.float64) + 0.5) * shrink - 0.5
 
 
-def _shrink(camera: StereoCamera) -> int:
-    return max(1, -(-camera.width // _WIDTH))
+def _shrink(camera: StereoCamera, columns: int = _WIDTH) -> int:
+    """By what whole number an image is made smaller, to have no more than so many columns."""
+    return max(1, -(-camera.width // columns))
 
 
 def _points(camera: StereoCamera, match: Match, pixel: Float64) -> tuple[Float64, npt.NDArray[np.bool_]]:

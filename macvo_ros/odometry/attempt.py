@@ -81,13 +81,15 @@ class Expectation:
     """What is thought of a frame beforehand.
 
     prior: the predicted motion. unknown: the same without trust in the last velocity. fault: what lasts of the doubt
-    about the last frame. epipolar_var: of stereo matches about their rows, as usual for these cameras, pixels^2.
+    about the last frame. epipolar_var: of stereo matches about their rows, as usual for these cameras, pixels^2. room:
+    cubic metres that the camera may have come to since it was last measured.
     """
 
     prior: MotionPrior
     unknown: MotionPrior
     fault: float
     epipolar_var: float
+    room: float
 
     @property
     def vague(self) -> bool:
@@ -185,14 +187,14 @@ def _judged(
 ) -> Attempt:
     """Check a result, and mix in what else it may be; prior: the one it was solved with."""
     checks, second = run_checks(config, frames, result, expected.prior.motion, expected.epipolar_var)
-    predicted = Predicted(expected.prior, expected.unknown, config.doubt.false_alarm_rate)
+    predicted = Predicted(expected.prior, expected.unknown, config.doubt.false_alarm_rate, expected.room)
     seen = None if second is None else (second, checks.second_motion)
     other = whose_motion(result.relative, predicted, checks.appearance_mismatch, seen)
     held = doubt(config.doubt, matcher, checks, expected.fault, other)
     doubted, status, reason = held.fault > doubtful(config.doubt), Status.TRACKING, ""
     if doubted:
         status = Status.LOST if held.fault > ESTABLISHED else Status.DEGRADED
-        reason = doubt_reason(matcher, held.check, getattr(checks, held.check))
+        reason = doubt_reason(matcher, held.check, checks)
     elif result.prior_share > _PRIOR_LIMIT:
         status, reason = Status.DEGRADED, "the keypoints do not constrain the motion in every direction"
     if status is not Status.TRACKING:

@@ -220,8 +220,8 @@ class StereoOdometry:
         )
 
     def _following(self, frame: StereoFrame, now: Track, attempt: Attempt, found: MeasuredPlace) -> Track:
-        """Tracking after a measured frame, which is the next reference where the view has moved."""
-        if found.result.median_flow < self.config.reference.min_flow:
+        """Tracking after a measured frame: the next reference, if the view has moved and the stereo match is sound."""
+        if attempt.stereo_at_fault or found.result.median_flow < self.config.reference.min_flow:
             previous = PreviousFrame(frame, found.place, found.motion, attempt.status, attempt.lasting)
             return replace(now, previous=previous, tracked=frame.stamp)
         successor = Reference(frame, attempt.match, found.place, found.arrival, now.reference.frame.stamp)

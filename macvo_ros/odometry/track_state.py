@@ -101,6 +101,7 @@ class Track:
             self.velocity.unknown(seconds),
             self.previous.fault,
             self.cameras.rectification.epipolar_variance,
+            self.velocity.room((frame.stamp - max(start.stamp, self.tracked)) * 1e-9),
         )
 
     def predicted(self, earlier: StereoFrame, later: StereoFrame) -> RelativeMotion:

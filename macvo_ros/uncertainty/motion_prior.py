@@ -134,6 +134,10 @@ class ConstantVelocity:
         linear, angular = max(linear, _FINEST), max(angular, _FINEST)
         return MotionPrior(self.predict(seconds), np.diag([linear**-2] * 3 + [angular**-2] * 3))
 
+    def room(self, seconds: float) -> float:
+        """Cubic metres that a camera may come to in so many seconds at these speeds."""
+        return (self._config.speed * seconds) ** 3
+
 
 def _norm(vector: Float64) -> float:
     return float(np.linalg.norm(vector))

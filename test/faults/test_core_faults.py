@@ -31,7 +31,7 @@ from honesty import CHI2_6, Verdict, run
 from macvo_ros.odometry.status import Status
 from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
-from macvo_ros.rendering.worlds import ZED_X
+from macvo_ros.rendering.worlds import ZED_X, build
 from macvo_ros.settings.config import Config
 
 PAGE = (
@@ -104,3 +104,12 @@ def test_the_judge_notices_lies():
     assert Verdict(recovery=[5]).complaints() == []
     assert Verdict(states=[Status.LOST], reasons=[""]).complaints()
     assert Worth.BLIND is not Worth.GOOD
+
+
+def test_a_right_image_that_comes_late_is_noticed_by_the_rows():
+    """By as little as a few tenths of a pixel, which is much where rows are usually kept to some hundredths."""
+    world = build("shapes", 94, 512)
+    hall = RenderedSequence(world, 30, seed=94, camera=world.camera.resized(253, 253))
+    verdict, _ = run(apply("right image a frame late", Source(hall), seed=7, after=6), StereoOdometry(Config()))
+    assert verdict.complaints() == []
+    assert verdict.count(Status.LOST) > 6
