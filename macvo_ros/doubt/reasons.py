@@ -32,7 +32,7 @@ _SENTENCES = {
     "second_motion": "{figure:.0%} of the keypoints agree on a second motion (usually up to {usual:.0%}): something "
     "large moves, or moves with the camera",
 }
-_ELSEWHERE = "nothing was measured for so long that another place which looks alike may be in view"
+_ELSEWHERE = "the keypoints and the time since the last measured frame leave room for another place that looks alike"
 _REMAINS = "the frame before was doubtful; this one looks sound, but a fault mostly lasts for more than one frame"
 
 
