@@ -211,9 +211,10 @@ class CalibrationFilter:
         biased = root[:, None] * block * root
         if scale is not None:
             biased[self._scaling, self._scaling] += SCALING_BIAS * (scale @ block @ scale)
-        kept = np.linalg.inv(np.eye(len(prior)) + information @ biased)
-        covariance = np.linalg.inv(prior + kept @ information)
-        mean = self.sigma * (covariance @ (kept @ score))
+        told = np.column_stack((information, score))
+        kept = np.linalg.solve(np.eye(len(prior)) + information @ biased, told)
+        covariance = np.linalg.inv(prior + kept[:, :-1])
+        mean = self.sigma * (covariance @ kept[:, -1])
         return mean, np.asarray(0.5 * (covariance + covariance.T) * self.sigma[:, None] * self.sigma)
 
 
