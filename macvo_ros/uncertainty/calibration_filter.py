@@ -54,11 +54,13 @@ Chosen: at once, the TartanAir clip with its perfect calibration erred a third m
 _CONSTANT_BIAS = 0.25
 """Variance of the constant bias of evidence, in that of one block. Where the truth is known it is 0.03 to 0.10 (three
 runs through a rendered street, `python -m bench.calibration rendered` prints it); real cameras have more to err by."""
-SCALING_BIAS = 9.0
+_SCALING_BIAS = 9.0
 """The same of the scale that evidence claims, in its own variance by one block. Against the truth's, `python -m
 bench.calibration scale` finds a mean square of 6.0 on five parts of KITTI 09 and of 16 on one of EuRoC MH_01; among
-those near it that the whole of KITTI 09 drifts least with (9, 25). It may change with the scene: a knock must exceed
-it."""
+those near it that the whole of KITTI 09 drifts least with (9, 25)."""
+_SCENE_BIAS = 9.0
+"""Variance of the part of a yaw's bias that changes with the scene, in that of one block: between the halves of KITTI
+09 three sigmas (no log). A knock must exceed it."""
 _ROW_BIAS = 4.0
 """The same of what rows show, in the covariance alone. Corners that are tracked by fractions of a pixel move some
 percent too far: pitch and roll of 0.05 degrees in a rendered park came out 4 to 8 % too large, once 15 % too small,
@@ -117,9 +119,12 @@ class CalibrationFilter:
     def comparable(self) -> tuple[Float64, Float64]:
         """(C,) what the evidence says, and its sigma to compare it with that of other frames.
 
-        Both err alike, but for what changes with the scene.
+        Both err alike, but for what changes with the scene; what bounds the scale is left out, for it is no evidence.
         """
-        mean, covariance = self._posterior(np.zeros(len(self.sigma)))
+        changes = np.zeros(len(self.sigma))
+        if self._scaling is not None:
+            changes[self._scaling] = _SCENE_BIAS
+        mean, covariance = self._posterior(changes, None)
         return mean, np.asarray(np.sqrt(np.diagonal(covariance)))
 
     def formal(self, held: npt.NDArray[np.bool_] | None = None) -> tuple[Float64, Float64]:
@@ -175,8 +180,9 @@ class CalibrationFilter:
         return BLOCK / self._seconds if self._seconds > 0 else 1.0
 
     def _solve(self) -> CalibrationEstimate:
-        mean, _ = self._posterior(np.full(len(self.sigma), _CONSTANT_BIAS))
-        _, covariance = self._posterior(self._bias)
+        scale = self._scale()
+        mean, _ = self._posterior(np.full(len(self.sigma), _CONSTANT_BIAS), scale)
+        _, covariance = self._posterior(self._bias, scale)
         held = self._considered
         if held.any():
             within, follow = covariance[np.ix_(held, held)], _following(covariance, held)
@@ -193,24 +199,25 @@ class CalibrationFilter:
             return None
         return np.asarray(out / out[self._scaling])
 
-    def _posterior(self, bias: Float64) -> tuple[Float64, Float64]:
+    def _posterior(self, bias: Float64, scale: Float64 | None) -> tuple[Float64, Float64]:
         """(C,) mean and (C, C) covariance given the prior; bias: (C,) variances of a constant bias in those of a block.
 
-        Scores tell of error + bias. With J their information and M = D C D the covariance of the bias, C that of one
-        block and D^2 the variances, (J^-1 + M)^-1 = J - J M (1 + J M)^-1 J is the information about the error alone.
-        The scale's own bias is added to that of the error that bounds it.
+        scale: (C,) what each does to the scale of motions, if it is to be bounded (`_scale`). Scores tell of
+        error + bias. With J their information and M = D C D the covariance of the bias, C that of one block and D^2 the
+        variances, (J^-1 + M)^-1 = J - J M (1 + J M)^-1 J is the information about the error alone. The scale's own bias
+        is added to that of the error that bounds it.
         """
         # Scaled by the prior's sigma, so that radians and pixels are alike.
         formal = self._evidence.information * self.sigma[:, None] * self.sigma
         weight = 1.0 / (1.0 + self._few / max(self._frames, 1.0))
-        prior, scale = np.eye(len(self.sigma)), self._scale()
+        prior = np.eye(len(self.sigma))
         if scale is not None:
             prior += np.outer(scale, scale)
         information, score = weight * formal, weight * self._evidence.score * self.sigma
         root, block = np.sqrt(bias), np.linalg.inv(prior + formal * self._block_share)
         biased = root[:, None] * block * root
         if scale is not None:
-            biased[self._scaling, self._scaling] += SCALING_BIAS * (scale @ block @ scale)
+            biased[self._scaling, self._scaling] += _SCALING_BIAS * (scale @ block @ scale)
         told = np.column_stack((information, score))
         kept = np.linalg.solve(np.eye(len(prior)) + information @ biased, told)
         covariance = np.linalg.inv(prior + kept[:, :-1])
