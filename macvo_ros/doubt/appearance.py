@@ -21,6 +21,8 @@ such an object, they find nothing in the rest of the image that could contradict
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import cv2
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +30,7 @@ import numpy.typing as npt
 from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.images.work_size import shrunk
 from macvo_ros.matching.matcher import Match
-from macvo_ros.matching.native.library import kernels
+from macvo_ros.matching.native.library import Kernels, kernels
 from macvo_ros.matching.rigid_flow import rigid_flow
 
 Float32 = npt.NDArray[np.float32]
@@ -67,57 +69,55 @@ def appearance_mismatch(reference: StereoFrame, match: Match, current: StereoFra
     flow = rigid_flow(coarse, disparity / np.float32(shrink), motion)
     hidden = None if current.masked is None else np.ascontiguousarray(current.masked[every]).astype(np.uint8)
     d = np.maximum(disparity - camera.disparity_offset, 1e-3)
-    looked = _looked if kernels() is None or min(before.shape) < 2 else _looked_natively
-    asked, contrast, likeness = looked(before, after, flow, d, variance, hidden, (2 * shrink) ** 2)
+    looks = _Looks(before, after, flow, d, variance, hidden, (2 * shrink) ** 2)
+    native = None if min(before.shape) < 2 else kernels()
+    asked, contrast, likeness = looks.compared() if native is None else looks.compared_by(native)
     noise = float(np.quantile(contrast[::4, ::4], _FLAT))
     textured = (asked > 0) & (contrast > max(_CONTRAST, _ABOVE_NOISE * noise))
     return float((textured & (likeness < _ALIKE)).sum() / max(textured.sum(), _ENOUGH))
 
 
-def _looked(
-    before: Float32,
-    after: Float32,
-    flow: Float32,
-    d: Float32,
-    variance: Float32,
-    hidden: Image | None,
-    most_variance: float,
-) -> tuple[Image, Float32, Float32]:
-    """(H, W) where the image can be asked, its contrast there, and its correlation with what the flow leads to.
+@dataclass(frozen=True, eq=False)
+class _Looks:
+    """Two small images (H, W), the flow (H, W, 2) that leads from one to the other, and how well it is known.
 
-    d: (H, W) disparity less that of infinity, with its variance; hidden: above 0 where `after` shows the robot.
+    d: (H, W) disparity less that of infinity, with its variance, and the variance up to which it is known; hidden:
+    above 0 where `after` shows the robot.
     """
-    rows, columns = before.shape
-    u, v = np.meshgrid(np.arange(columns, dtype=np.float32), np.arange(rows, dtype=np.float32))
-    u, v = u + flow[..., 0], v + flow[..., 1]
-    warped = cv2.remap(after, u, v, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    inside = (u >= 0) & (u <= columns - 1) & (v >= 0) & (v <= rows - 1)
-    if hidden is not None:
-        inside &= cv2.remap(hidden, u, v, cv2.INTER_NEAREST) == 0
-    placed = np.linalg.norm(flow, axis=-1) * np.minimum(np.sqrt(variance) / d, 1.0) < _CERTAIN
-    asked = cv2.erode((inside & placed & (variance < most_variance)).astype(np.uint8), np.ones((3, 3), np.uint8))
-    return np.asarray(asked, dtype=np.uint8), *_correlation(before, warped)
 
+    before: Float32
+    after: Float32
+    flow: Float32
+    d: Float32
+    variance: Float32
+    hidden: Image | None
+    most_variance: float
 
-def _looked_natively(
-    before: Float32,
-    after: Float32,
-    flow: Float32,
-    d: Float32,
-    variance: Float32,
-    hidden: Image | None,
-    most_variance: float,
-) -> tuple[Image, Float32, Float32]:
-    """`_looked` by a compiled kernel."""
-    asked, contrast, likeness = (np.empty(d.shape, kind) for kind in (np.uint8, np.float32, np.float32))
-    native = kernels()
-    assert native is not None
-    maps = (np.ascontiguousarray(each, dtype=np.float32) for each in (before, after, flow, d, variance))
-    native(
-        "macvo_appearance", *maps, hidden, *d.shape, _CERTAIN, most_variance, _WINDOW[0] // 2, asked, contrast,
-        likeness,
-    )  # fmt: skip
-    return asked, contrast, likeness
+    def compared(self) -> tuple[Image, Float32, Float32]:
+        """(H, W) where the image can be asked, its contrast there, and its correlation with what the flow leads to."""
+        rows, columns = self.before.shape
+        u, v = np.meshgrid(np.arange(columns, dtype=np.float32), np.arange(rows, dtype=np.float32))
+        u, v = u + self.flow[..., 0], v + self.flow[..., 1]
+        warped = cv2.remap(self.after, u, v, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        inside = (u >= 0) & (u <= columns - 1) & (v >= 0) & (v <= rows - 1)
+        if self.hidden is not None:
+            inside &= cv2.remap(self.hidden, u, v, cv2.INTER_NEAREST) == 0
+        off = np.linalg.norm(self.flow, axis=-1) * np.minimum(np.sqrt(self.variance) / self.d, 1.0)
+        known = inside & (off < _CERTAIN) & (self.variance < self.most_variance)
+        asked = cv2.erode(known.astype(np.uint8), np.ones((3, 3), np.uint8))
+        return np.asarray(asked, dtype=np.uint8), *_correlation(self.before, warped)
+
+    def compared_by(self, native: Kernels) -> tuple[Image, Float32, Float32]:
+        """The same by a compiled kernel."""
+        shape = self.d.shape
+        asked, contrast, likeness = (np.empty(shape, kind) for kind in (np.uint8, np.float32, np.float32))
+        maps = (self.before, self.after, self.flow, self.d, self.variance)
+        contiguous = (np.ascontiguousarray(each, dtype=np.float32) for each in maps)
+        native(
+            "macvo_appearance", *contiguous, self.hidden, *shape, _CERTAIN, self.most_variance, _WINDOW[0] // 2, asked,
+            contrast, likeness,
+        )  # fmt: skip
+        return asked, contrast, likeness
 
 
 def _correlation(first: Float32, second: Float32) -> tuple[Float32, Float32]:
