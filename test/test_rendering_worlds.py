@@ -191,6 +191,12 @@ def test_no_camera_drives_through_a_parked_car() -> None:
     assert 1 / right.inverse_depth.max() > 1.0
 
 
+def test_no_camera_walks_into_a_tree() -> None:
+    kept = RenderedSequence("park", 30, 9305, texels=64)  # its way led into a trunk
+    assert len(kept.world.scene.quads) < len(build("park", 9305, 64).scene.quads)
+    assert kept.truth(29).depth.min() > 1.0
+
+
 def test_unknown_worlds_and_empty_sequences_are_refused() -> None:
     with pytest.raises(SequenceError, match="room"):
         RenderedSequence("moon", 5)

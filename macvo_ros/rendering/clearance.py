@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""Nobody walks through a camera, and no camera drives through a parked car: what is too near is left out of a scene."""
+"""Nobody walks through a camera, and no camera runs into a parked car or a tree: what is too near is left out."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from macvo_ros.rendering.scene import WORLD, Quads, Scene
 
 CLEARANCE = 1.0
 """Metres that people and cars keep from a camera."""
-_PARKED = 0.5
-"""Metres that a camera keeps from a parked car."""
+_STANDING = 0.5
+"""Metres that a camera keeps from a parked car, a tree or a rock."""
 
 
 def keep_clear(scene: Scene, views: Sequence[View], carrier: Trajectory) -> Scene:
@@ -40,8 +40,8 @@ def keep_clear(scene: Scene, views: Sequence[View], carrier: Trajectory) -> Scen
     quads, poses = scene.quads, np.stack([scene.body_poses(view.time) for view in views])  # (V, B, 4, 4)
     moving = [body for body in np.unique(quads.body[scene.moving]) if scene.motions[body - 1] is not carrier]
     parts = [(quads.body == body, poses[:, body], CLEARANCE) for body in moving]
-    parked = np.unique(quads.obstacle[quads.obstacle > 0])
-    parts += [(quads.obstacle == obstacle, poses[:, WORLD], _PARKED) for obstacle in parked]
+    standing = np.unique(quads.obstacle[quads.obstacle > 0])
+    parts += [(quads.obstacle == obstacle, poses[:, WORLD], _STANDING) for obstacle in standing]
     near = [part for part, pose, clearance in parts if _nearest(quads, part, pose, views) < clearance]
     if not near:
         return scene

@@ -148,16 +148,17 @@ def park(rng: np.random.Generator, palette: Palette, people: int = 0, drone: boo
         reach = rng.uniform(0, radius - 3) if inside else rng.uniform(radius + 2.5, 38)
         place = reach * np.array([np.cos(angle), np.sin(angle)])
         kind = rng.random()
-        if kind < 0.45:
-            things.tree(builder, rng, place, rng.uniform(4, 11), rng.choice(goods), plants)
-        elif kind < 0.75:
-            size = rng.uniform(0.4, 1.8, 3)
-            textures = things.pick(rng, palette.of("rock"), 2)
-            builder.box([*place, 0.2 * size[2]], tuple(size), random_rotation(rng), textures, 1.5, rng)
-        elif kind < 0.87:
-            things.crate(builder, rng, place, goods)
-        else:
-            things.pole(builder, rng, place, rng.uniform(2, 5), rng.uniform(0.06, 0.2), rng.choice(goods))
+        with builder.obstacle():
+            if kind < 0.45:
+                things.tree(builder, rng, place, rng.uniform(4, 11), rng.choice(goods), plants)
+            elif kind < 0.75:
+                size = rng.uniform(0.4, 1.8, 3)
+                textures = things.pick(rng, palette.of("rock"), 2)
+                builder.box([*place, 0.2 * size[2]], tuple(size), random_rotation(rng), textures, 1.5, rng)
+            elif kind < 0.87:
+                things.crate(builder, rng, place, goods)
+            else:
+                things.pole(builder, rng, place, rng.uniform(2, 5), rng.uniform(0.06, 0.2), rng.choice(goods))
     for angle in np.linspace(0, 2 * np.pi, int(rng.integers(5, 9)), endpoint=False):
         place = rng.uniform(40, 70) * np.array([np.cos(angle), np.sin(angle)])
         block = (rng.uniform(6, 20), rng.uniform(6, 12), rng.uniform(4, 12))

@@ -47,7 +47,7 @@ class RenderedSequence:
     world's; still: the camera stays at its first pose; sensor: overrides the world's; name: of a World, for tables;
     texels: size of the textures.
 
-    People and cars that come too near to the camera in these frames are left out (`clearance.py`).
+    What comes too near to the camera in these frames, or stands in its way, is left out (`clearance.py`).
 
     The true pose of a blurred frame is the mean over its exposure: that is the one its image shows, and nothing in the
     image tells the pose of a single moment of a shaking hand.
