@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import macvo_ros.matching.patch_fit as patch_fit
+from macvo_ros.images.frame import smoothed
 from macvo_ros.matching.patch_refinement import refine_matches
 
 SIZE = 240
@@ -125,3 +126,16 @@ def test_a_dense_match_of_smaller_images_leads_to_the_same_place():
     half = (truth[::2, ::2] + SLANT @ (0.5, 0.5)) / 2  # at the centres of pixels twice as large
     found = refine_matches(source, target, half.astype(np.float32), pixel, axes=2, radius=12, stride=2)
     np.testing.assert_allclose(found.displacement, SHIFT + pixel @ SLANT.T, atol=0.1)
+
+
+@pytest.mark.parametrize(("contrast", "sigma"), [(1.0, 0.04), (0.1, 0.5), (0.05, 1.0)])
+def test_noise_is_no_texture(contrast, sigma):
+    """Where noise hides the texture, a patch stays where it was looked for, and its variance says so."""
+    source, target, truth = slanted_pair(np.zeros((2, 2)), SHIFT)
+    rng = np.random.default_rng(13)
+    pair = [smoothed((contrast * grey + rng.normal(0, 6, grey.shape)).astype(np.float32)) for grey in (source, target)]
+    pixel = rng.uniform(50, 170, (400, 2))
+    got = refine_matches(*pair, (truth + (0.8, -0.8)).astype(np.float32), pixel, axes=2, radius=12, stride=3)
+    np.testing.assert_allclose(np.median(np.sqrt(got.patch_var)), sigma, rtol=0.2)
+    # 1.06, 4.8 and 5.8 with the gradients of noise taken for texture.
+    assert 0.5 < np.mean((got.displacement - SHIFT) ** 2 / got.patch_var) < 1.8

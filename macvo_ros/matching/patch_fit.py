@@ -20,6 +20,7 @@ shift, slopes of the warp, gain and offset of brightness are solved for. Vectori
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -36,6 +37,8 @@ Whole = npt.NDArray[np.int64]
 
 _CONVERGED = 0.02
 """A step below this is the last one of a patch, pixels."""
+_ASIDE = 0.5
+"""Pixels to either side, from where it is asked whether a patch would be found again."""
 _READ_NOISE = 1.0
 """Of a grey level, grey levels: no patch is matched better than that."""
 _LEAST_DEPTH = 0.5
@@ -83,13 +86,15 @@ class PatchFit:
 
     shift: (N, A) pixels; bent: (N, A, 2) change of the slopes, pixels at the patch's edge. noise: (N,) mean squared
     difference of grey levels that is left. likeness: (N,) normalised correlation of the two, 1 for the same, about 0
-    for unrelated ones.
+    for unrelated ones. answer: (N, A) by how much a shift comes out larger where the patch is looked for a pixel
+    farther: 1 for the same texture, about 0 for noise, whose gradients are in one of the images only.
     """
 
     shift: Float32
     bent: Float32
     noise: Float32
     likeness: Float64
+    answer: Float32
 
 
 def fit_patches(
@@ -97,14 +102,16 @@ def fit_patches(
 ) -> PatchFit:
     """Find patches in an (H, W) image; offsets: (S, 2) of their samples, pixels, window: (S,) weights of sum 1."""
     iterate = _iterated if kernels() is None or min(image.shape) < 2 else _iterated_natively
-    shift, bent, solution, square, alike = iterate(patches, offsets, window, image, expected, search)
+    shift, bent, solution, square, alike, answer = iterate(patches, offsets, window, image, expected, search)
     explained = ((solution[:, None] @ patches.explained)[:, 0] * solution).sum(axis=1)
     noise = np.maximum(square - explained, 0) + np.float32(_READ_NOISE**2)
-    return PatchFit(shift, bent, noise, alike.astype(np.float64))
+    # Unrelated images answer by chance, by about one over the root of the number of samples.
+    chance = math.sqrt(float(window @ window))
+    return PatchFit(shift, bent, noise, alike.astype(np.float64), np.clip(answer, chance, 1.0))
 
 
-_Iterated = tuple[Float32, Float32, Float32, Float32, Float32]
-"""shift, bent, (N, P) solution of the last step, (N,) weighted square of the difference before it, likeness."""
+_Iterated = tuple[Float32, Float32, Float32, Float32, Float32, Float32]
+"""shift, bent, (N, P) solution of the last step, (N,) weighted square of the difference before it, likeness, answer."""
 
 
 def _iterated(
@@ -132,7 +139,19 @@ def _iterated(
         if not len(moves):
             break
         active = moves
-    return shift, bent, solution, (error**2) @ window, _likeness(patches.template, error + patches.template, window)
+    alike = _likeness(patches.template, error + patches.template, window)
+    answer = np.empty((count, axes), np.float32)
+    for axis in range(axes):
+        aside = np.zeros((axes, 1), np.float32)
+        aside[axis] = _ASIDE
+        before, after = (
+            _read_bilinear(image, moved[:, 0], moved[:, 1])
+            for moved in (
+                positions + along @ (shift[..., None] + bent @ lever + sign * aside) for sign in np.float32([-1, 1])
+            )
+        )
+        answer[:, axis] = (patches.project[:, axis] * (after - before)).sum(axis=1) / np.float32(2 * _ASIDE)
+    return shift, bent, solution, (error**2) @ window, alike, answer
 
 
 def _iterated_natively(
@@ -143,15 +162,16 @@ def _iterated_natively(
     axes = unknowns // 3
     shift, bent = np.empty((count, axes), np.float32), np.empty((count, axes, 2), np.float32)
     solution, square, alike = (np.empty(shape, np.float32) for shape in ((count, unknowns), count, count))
+    answer = np.empty((count, axes), np.float32)
     native = kernels()
     assert native is not None
     native(
         "macvo_find_patches", image, *image.shape, count, len(offsets), axes, search.iterations, search.longest,
         _CONVERGED, offsets, offsets / offsets[-1, 0], window, *map(_plain, (patches.template, patches.project)),
         _plain(expected.middle), _plain(expected.warp), _plain(expected.along), _plain(expected.foreshortening),
-        _LEAST_DEPTH, shift, bent, solution, square, alike,
+        _LEAST_DEPTH, _ASIDE, shift, bent, solution, square, alike, answer,
     )  # fmt: skip
-    return shift, bent, solution, square, alike
+    return shift, bent, solution, square, alike, answer
 
 
 def _plain(values: npt.NDArray[np.floating] | None) -> Float32 | None:

@@ -131,7 +131,7 @@ def refine_patches(
     at_pixel = start + (slope @ (pixel - whole)[:, :, None])[:, :, 0]
     return Refinement(
         displacement=np.where(ok[:, None], fit.shift, 0.0) + at_pixel,
-        patch_var=(fit.noise[:, None] * model.spread).astype(np.float64),
+        patch_var=(fit.noise[:, None] * model.spread / fit.answer**2).astype(np.float64),
         ok=ok,
         likeness=fit.likeness,
         bend=bend,

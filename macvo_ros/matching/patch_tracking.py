@@ -124,7 +124,7 @@ def find_patches(
     found = np.isfinite(fit.shift).all(axis=1) & (np.abs(fit.shift).max(axis=1) <= _MAX_SHIFT)
     return FoundPatches(
         pixel=expected + np.where(found[:, None], (turn[:, :, :axes] @ at_point[:, :, None])[:, :, 0], 0.0),
-        patch_var=(fit.noise[:, None] * here).astype(np.float64),
+        patch_var=(fit.noise[:, None] * here / fit.answer**2).astype(np.float64),
         found=found,
         likeness=fit.likeness,
     )

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-VERSION = 1
+VERSION = 2
 """KERNELS_VERSION of the sources beside this file (kernels.h)."""
 
 _ARRAYS = {
@@ -42,7 +42,7 @@ _ARRAYS = {
 _NUMBERS: dict[str, Any] = {"I": ctypes.c_int64, "i": ctypes.c_int, "x": ctypes.c_float, "y": ctypes.c_double}
 SIGNATURES = {
     "macvo_linearise": "f II l I II i ff ffff",
-    "macvo_find_patches": "f II II ii xx fff ff ff FF x ff fff",
+    "macvo_find_patches": "f II II ii xx fff ff ff FF xx ff ffff",
     "macvo_fit_planes": "s II l i d I ii ff ff d",
     "macvo_lite_network": "f III f l xx f",
     "macvo_semi_global": "bb II i I iii h",

@@ -146,6 +146,43 @@ KERNEL(macvo_linearise,
         *project),
        (image, height, width, whole, count, side, stride, axes, window, ridge, template_, normal, solver, project))
 
+// An (height, width) image at S places: `read_bilinear` in three passes: where, the four pixels around, and between them;
+// the first and last in vectors.
+//
+// u, v: (S,) the places, and state: shift along two axes and slopes of both, which one affine map takes to pixels there;
+// lever: (S, 2) offsets in radii. work: 7 S numbers.
+INLINE void read_moved(const float *image, int64_t height, int64_t width, int64_t samples, const float *u, const float *v,
+                       const float *lever, const float *there, const float *state, float *work, float *found) {
+  float *part_u = work, *part_v = work + samples, *corners = work + 2 * samples;
+  int *at = (int *)(work + 6 * samples);
+  const float constant_u = there[0] * state[0] + there[1] * state[1];
+  const float constant_v = there[2] * state[0] + there[3] * state[1];
+  const float u_u = there[0] * state[2] + there[1] * state[4], u_v = there[0] * state[3] + there[1] * state[5];
+  const float v_u = there[2] * state[2] + there[3] * state[4], v_v = there[2] * state[3] + there[3] * state[5];
+#pragma omp simd
+  for (int64_t s = 0; s < samples; s++) {
+    const float across = lever[2 * s], down = lever[2 * s + 1];
+    const float x = limited(u[s] + (constant_u + u_u * across + u_v * down), 0.0f, (float)(width - 1));
+    const float y = limited(v[s] + (constant_v + v_u * across + v_v * down), 0.0f, (float)(height - 1));
+    const int column = (int)x < (int)width - 2 ? (int)x : (int)width - 2;
+    const int row = (int)y < (int)height - 2 ? (int)y : (int)height - 2;
+    at[s] = row * (int)width + column;
+    part_u[s] = x - (float)column;
+    part_v[s] = y - (float)row;
+  }
+  for (int64_t s = 0; s < samples; s++) {
+    const float *pixel = image + at[s];
+    corners[s] = pixel[0], corners[samples + s] = pixel[1];
+    corners[2 * samples + s] = pixel[width], corners[3 * samples + s] = pixel[width + 1];
+  }
+#pragma omp simd
+  for (int64_t s = 0; s < samples; s++) {
+    const float upper = corners[s] + part_u[s] * (corners[samples + s] - corners[s]);
+    const float lower = corners[2 * samples + s] + part_u[s] * (corners[3 * samples + s] - corners[2 * samples + s]);
+    found[s] = upper + part_v[s] * (lower - upper);
+  }
+}
+
 // Find N patches in an (height, width) image: Gauss-Newton, at most so many iterations, until a shift is below
 // `converged`; no step of an unknown is longer than `longest` (pixels).
 //
@@ -154,19 +191,18 @@ KERNEL(macvo_linearise,
 // shift and slopes become pixels there; NULL: the first A axes. nearer: (N, 2) foreshortening, 1/pixel, or NULL;
 // least_depth: below which 1 + nearer . offset does not go.
 // shift: (N, A), bent: (N, A, 2) what was found; solution: (N, P) of the last iteration; square: (N,) weighted mean of
-// the squared difference before it, grey levels^2; likeness: (N,) normalised correlation. Returns as above.
+// the squared difference before it, grey levels^2; likeness: (N,) normalised correlation; answer: (N, A) by how much a
+// shift comes out larger per pixel, `aside` pixels to either side. Returns as above.
 INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t width, int64_t count, int64_t
                                    samples, int axes, int iterations, float longest, float converged, const float
                                    *offsets, const float *lever, const float *window, const float *template_, const
                                    float *project, const float *middle, const float *warp, const float *along, const
-                                   float *nearer, float least_depth, float *shift, float *bent, float *solution,
-                                   float *square, float *likeness) {
+                                   float *nearer, float least_depth, float aside, float *shift, float *bent, float
+                                   *solution, float *square, float *likeness, float *answer) {
   const int moving = 3 * axes, size = moving + 2;
   float *u = borrowed(11 * samples * sizeof *u);
   if (!u) return 1;
-  float *v = u + samples, *error = v + samples, *found = error + samples, *part_u = found + samples;
-  float *part_v = part_u + samples, *corners = part_v + samples;
-  int *at = (int *)(corners + 4 * samples);
+  float *v = u + samples, *error = v + samples, *found = error + samples, *work = found + samples;
   for (int64_t n = 0; n < count; n++) {
     const float *turn = warp + 4 * n, *patch = template_ + n * samples;
     float there[4] = {1.0f, 0.0f, 0.0f, 1.0f};  // (2, 2), of which the first A columns count
@@ -188,35 +224,9 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
     float step[MOST] = {0}, state[6] = {0};  // shift along u and v, then slopes of both
     float *moved = shift + n * axes, *slopes = bent + 2 * n * axes;
     for (int iteration = 0; iteration < iterations; iteration++) {
-      // One affine map takes offsets in radii to pixels there.
-      const float constant_u = there[0] * state[0] + there[1] * state[1];
-      const float constant_v = there[2] * state[0] + there[3] * state[1];
-      const float u_u = there[0] * state[2] + there[1] * state[4], u_v = there[0] * state[3] + there[1] * state[5];
-      const float v_u = there[2] * state[2] + there[3] * state[4], v_v = there[2] * state[3] + there[3] * state[5];
-      // `read_bilinear` in three passes: where, the four pixels around, and between them; the first and last in vectors.
+      read_moved(image, height, width, samples, u, v, lever, there, state, work, found);
 #pragma omp simd
-      for (int64_t s = 0; s < samples; s++) {
-        const float across = lever[2 * s], down = lever[2 * s + 1];
-        const float x = limited(u[s] + (constant_u + u_u * across + u_v * down), 0.0f, (float)(width - 1));
-        const float y = limited(v[s] + (constant_v + v_u * across + v_v * down), 0.0f, (float)(height - 1));
-        const int column = (int)x < (int)width - 2 ? (int)x : (int)width - 2;
-        const int row = (int)y < (int)height - 2 ? (int)y : (int)height - 2;
-        at[s] = row * (int)width + column;
-        part_u[s] = x - (float)column;
-        part_v[s] = y - (float)row;
-      }
-      for (int64_t s = 0; s < samples; s++) {
-        const float *pixel = image + at[s];
-        corners[s] = pixel[0], corners[samples + s] = pixel[1];
-        corners[2 * samples + s] = pixel[width], corners[3 * samples + s] = pixel[width + 1];
-      }
-#pragma omp simd
-      for (int64_t s = 0; s < samples; s++) {
-        const float upper = corners[s] + part_u[s] * (corners[samples + s] - corners[s]);
-        const float lower = corners[2 * samples + s] + part_u[s] * (corners[3 * samples + s] - corners[2 * samples + s]);
-        found[s] = upper + part_v[s] * (lower - upper);
-        error[s] = found[s] - patch[s];
-      }
+      for (int64_t s = 0; s < samples; s++) error[s] = found[s] - patch[s];
       float farthest = 0.0f;
       for (int p = 0; p < size; p++) {
         step[p] = dot(project + (n * size + p) * samples, error, samples);
@@ -248,6 +258,16 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
     }
     square[n] = squares;
     likeness[n] = product / sqrtf(here2 * there2 + 1e-6f);
+    for (int axis = 0; axis < axes; axis++) {
+      const float *row = project + (n * size + axis) * samples, at = state[axis];
+      state[axis] = at + aside;
+      read_moved(image, height, width, samples, u, v, lever, there, state, work, found);
+      const float after = dot(row, found, samples);
+      state[axis] = at - aside;
+      read_moved(image, height, width, samples, u, v, lever, there, state, work, found);
+      answer[n * axes + axis] = (after - dot(row, found, samples)) / (2.0f * aside);
+      state[axis] = at;
+    }
   }
   give_back(u);
   return 0;
@@ -257,9 +277,10 @@ KERNEL(macvo_find_patches,
        (const float *image, int64_t height, int64_t width, int64_t count, int64_t samples, int axes, int iterations,
         float longest, float converged, const float *offsets, const float *lever, const float *window, const float
         *template_, const float *project, const float *middle, const float *warp, const float *along, const float
-        *nearer, float least_depth, float *shift, float *bent, float *solution, float *square, float *likeness),
+        *nearer, float least_depth, float aside, float *shift, float *bent, float *solution, float *square, float
+        *likeness, float *answer),
        (image, height, width, count, samples, axes, iterations, longest, converged, offsets, lever, window, template_,
-        project, middle, warp, along, nearer, least_depth, shift, bent, solution, square, likeness))
+        project, middle, warp, along, nearer, least_depth, aside, shift, bent, solution, square, likeness, answer))
 
 // Planes through an (height, width, A) map around N places: `fitted_plane`, in pixels of the map.
 //
