@@ -135,7 +135,7 @@ def test_noise_is_no_texture(contrast, sigma):
     rng = np.random.default_rng(13)
     pair = [smoothed((contrast * grey + rng.normal(0, 6, grey.shape)).astype(np.float32)) for grey in (source, target)]
     pixel = rng.uniform(50, 170, (400, 2))
-    got = refine_matches(*pair, (truth + (0.8, -0.8)).astype(np.float32), pixel, axes=2, radius=12, stride=3)
+    got = refine_matches(*pair, (truth + np.array([0.8, -0.8])).astype(np.float32), pixel, axes=2, radius=12, stride=3)
     np.testing.assert_allclose(np.median(np.sqrt(got.patch_var)), sigma, rtol=0.2)
     # 1.06, 4.8 and 5.8 with the gradients of noise taken for texture.
     assert 0.5 < np.mean((got.displacement - SHIFT) ** 2 / got.patch_var) < 1.8

@@ -146,9 +146,7 @@ def _iterated(
         aside[axis] = _ASIDE
         before, after = (
             _read_bilinear(image, moved[:, 0], moved[:, 1])
-            for moved in (
-                positions + along @ (shift[..., None] + bent @ lever + sign * aside) for sign in np.float32([-1, 1])
-            )
+            for moved in (positions + along @ (shift[..., None] + bent @ lever + step) for step in (-aside, aside))
         )
         answer[:, axis] = (patches.project[:, axis] * (after - before)).sum(axis=1) / np.float32(2 * _ASIDE)
     return shift, bent, solution, (error**2) @ window, alike, answer
