@@ -24,6 +24,12 @@ seconds differ as their information says. And it may err by the same in all bloc
 that constant part is taken to be a share of the part that changes from one block to the next, which is measured. A
 thousand blocks so say no more than four do.
 
+Not all that may be wrong is. A camera that is turned has no other lens: errors come in `parts`, and which of them are
+off at all is as unknown as by how much. Each combination explains the evidence so well (`calibration_posterior.py`),
+and what is corrected is the mean over all of them. Else a perfect calibration would be corrected by noise, and what is
+a yaw would in part be learned as polynomials. Where more is off than the parts explain, nothing is as told: the last
+combination is everything. In the covariance everything counts.
+
 Two kinds are treated with more care. A yaw scales *all* motions, and so does what fields displace the keypoints by on
 the average, focal length and the rest. Each frame tells what each of them does to the scale of its motion (`scaling`),
 and what they do together is held to be no more than the yaw's prior allows: else fields, of which there are many, would
@@ -36,13 +42,16 @@ the image is seen, and a wrong one tilts all motions. Its prior stays in the cov
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.uncertainty.block_scatter import BLOCK, Evidence
+from macvo_ros.uncertainty.calibration_posterior import EvidenceSoFar, Posterior, Scale
 
 Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
 
 MEMORY = 150.0
 """Seconds after which evidence counts 1/e: temperature moves cameras over minutes. Chosen."""
@@ -51,6 +60,8 @@ FEW = 50.0
 _BEGIN = 5.0
 """Seconds of evidence over which corrections set in: a few frames that all see the same points say little for sure.
 Chosen: at once, the TartanAir clip with its perfect calibration erred a third more (no log)."""
+_LOOK = 1.0
+"""Seconds between looks at what all evidence says: it changes slowly. Chosen."""
 _CONSTANT_BIAS = 0.25
 """Variance of the constant bias of evidence, in that of one block. Where the truth is known it is 0.03 to 0.10 (three
 runs through a rendered street, `python -m bench.calibration rendered` prints it); real cameras have more to err by."""
@@ -89,29 +100,34 @@ class CalibrationFilter:
         considered: tuple[int, ...] = (),
         rows: tuple[int, ...] = (),
         *,
+        parts: tuple[tuple[int, ...], ...] = (),
         scaling: int | None = None,
         memory: float = MEMORY,
         few: float = FEW,
     ) -> None:
         """sigma: (C,) of the prior, whose mean is 0: the calibration is as it was told.
 
-        considered: those that are never corrected; rows: those that rows show; scaling: the one whose prior bounds the
-        scale of motions; None: nothing does; memory: seconds after which evidence counts 1/e; few: frames that are
-        worth nothing yet.
+        considered: those that are never corrected; rows: those that rows show; parts: those that are off together, if
+        at all, unless everything is; none: everything is. scaling: the one whose prior bounds the scale of
+        motions; None: nothing does; memory: seconds after which evidence counts 1/e; few: frames that are worth
+        nothing yet.
         """
         self.sigma = np.array(sigma)
         self._memory, self._few = memory, few
         size = len(sigma)
         self._considered, self._scaling = np.isin(np.arange(size), considered), scaling
-        self._bias = np.full(size, _CONSTANT_BIAS)
-        self._bias[list(rows)] = _ROW_BIAS
+        self._bias, self._row_bias = (np.full(size, _CONSTANT_BIAS) for _ in range(2))
+        self._row_bias[list(rows)] = _ROW_BIAS
+        self._all = np.ones(size, bool)
+        some = [chosen for count in range(len(parts) + 1) for chosen in combinations(parts, count)] if parts else []
+        self._choices = [*(np.isin(np.arange(size), list(chain.from_iterable(each))) for each in some), self._all]
         self._evidence = Evidence(np.zeros((size, size)), np.zeros(size), np.zeros(size))
-        self._frames, self._seconds, self._since = 0.0, 0.0, 0.0
+        self._frames, self._seconds, self._since, self._until_look = 0.0, 0.0, 0.0, _LOOK
         self._estimate: CalibrationEstimate | None = None
 
     @property
     def estimate(self) -> CalibrationEstimate:
-        """What is known now; worked out when asked for."""
+        """What was known at the last look; worked out when asked for."""
         if self._estimate is None:
             self._estimate = self._solve()
         return self._estimate
@@ -124,10 +140,10 @@ class CalibrationFilter:
         changes = np.zeros(len(self.sigma))
         if self._scaling is not None:
             changes[self._scaling] = _SCENE_BIAS
-        mean, covariance = self._posterior(changes, None)
-        return mean, np.asarray(np.sqrt(np.diagonal(covariance)))
+        found = self._so_far(bounded=False).posterior(changes, self._all)
+        return self.sigma * found.mean, self.sigma * np.sqrt(np.diagonal(found.covariance))
 
-    def formal(self, held: npt.NDArray[np.bool_] | None = None) -> tuple[Float64, Float64]:
+    def formal(self, held: Bool | None = None) -> tuple[Float64, Float64]:
         """(C,) what all evidence says by its information, and the sigma of one block (`bench.calibration`).
 
         held: (C,) those that are held to be as told.
@@ -145,13 +161,13 @@ class CalibrationFilter:
         As what the error that bounds it would have to be, in that one's unit; 0 and 0 before any motion.
         """
         scale = self._scale()
-        if scale is None or self._scaling is None:
+        if scale is None:
             return 0.0, 0.0
         found, _ = self.formal()
         formal = self._evidence.information * self.sigma[:, None] * self.sigma
-        block = np.linalg.inv(np.eye(len(scale)) + formal * self._block_share)
-        unit = float(self.sigma[self._scaling])
-        return unit * float(scale @ (found / self.sigma)), unit * float(np.sqrt(scale @ block @ scale))
+        block = np.linalg.inv(np.eye(len(found)) + formal * self._block_share)
+        unit = float(self.sigma[scale.bound])
+        return unit * float(scale.by @ (found / self.sigma)), unit * float(np.sqrt(scale.by @ block @ scale.by))
 
     def constant_bias(self, truth: Float64) -> float:
         """Mean square by which all evidence errs, less what scatters, in variances of a block (`bench.calibration`).
@@ -172,7 +188,9 @@ class CalibrationFilter:
         self._frames = kept * self._frames + 1.0
         self._seconds = kept * self._seconds + seconds
         self._since += seconds
-        self._estimate = None
+        self._until_look -= seconds
+        if self._until_look <= 0:
+            self._until_look, self._estimate = _LOOK, None
 
     @property
     def _block_share(self) -> float:
@@ -180,52 +198,45 @@ class CalibrationFilter:
         return BLOCK / self._seconds if self._seconds > 0 else 1.0
 
     def _solve(self) -> CalibrationEstimate:
-        scale = self._scale()
-        mean, _ = self._posterior(np.full(len(self.sigma), _CONSTANT_BIAS), scale)
-        _, covariance = self._posterior(self._bias, scale)
-        held = self._considered
-        if held.any():
-            within, follow = covariance[np.ix_(held, held)], _following(covariance, held)
-            mean = mean - follow @ mean[held]
-            covariance = covariance - follow @ within @ follow.T + (follow * self.sigma[held] ** 2) @ follow.T
+        so_far = self._so_far()
+        found = [so_far.posterior(self._bias, off) for off in self._choices]
+        explains = np.array([each.explains for each in found])
+        likely = np.exp(explains - explains.max())
+        mean = (likely / likely.sum()) @ np.array([self._corrected(each)[0] for each in found])
+        known, covariance = self._corrected(so_far.posterior(self._row_bias, self._all))
         error = min(self._since / _BEGIN, 1.0) * mean
-        left = mean - error
-        return CalibrationEstimate(error, covariance + np.outer(left, left))
+        left = known - error
+        scale = self.sigma[:, None] * self.sigma
+        return CalibrationEstimate(self.sigma * error, (covariance + np.outer(left, left)) * scale)
 
-    def _scale(self) -> Float64 | None:
-        """(C,) what each error, in its prior's sigmas, does to the scale of motions, in what the bounding one does."""
+    def _corrected(self, found: Posterior) -> tuple[Float64, Float64]:
+        """Mean and covariance, in sigmas of the prior, where those that are only considered are as told."""
+        held = self._considered
+        if not held.any() or not found.covariance[held, held].any():
+            return found.mean, found.covariance
+        within, follow = found.covariance[np.ix_(held, held)], _following(found.covariance, held)
+        covariance = found.covariance - follow @ within @ follow.T + follow @ follow.T
+        return found.mean - follow @ found.mean[held], covariance
+
+    def _so_far(self, *, bounded: bool = True) -> EvidenceSoFar:
+        """All evidence, in sigmas of the prior; bounded: what errors do to the scale together is."""
+        return EvidenceSoFar(
+            self._evidence.information * self.sigma[:, None] * self.sigma,
+            self._evidence.score * self.sigma,
+            self._block_share,
+            1.0 / (1.0 + self._few / max(self._frames, 1.0)),
+            self._scale() if bounded else None,
+        )
+
+    def _scale(self) -> Scale | None:
+        """What each error, in its prior's sigmas, does to the scale of motions; None before any motion."""
         out = np.asarray(self._evidence.scaling * self.sigma)
         if self._scaling is None or out[self._scaling] == 0.0:
             return None
-        return np.asarray(out / out[self._scaling])
-
-    def _posterior(self, bias: Float64, scale: Float64 | None) -> tuple[Float64, Float64]:
-        """(C,) mean and (C, C) covariance given the prior; bias: (C,) variances of a constant bias in those of a block.
-
-        scale: (C,) what each does to the scale of motions, if it is to be bounded (`_scale`). Scores tell of
-        error + bias. With J their information and M = D C D the covariance of the bias, C that of one block and D^2 the
-        variances, (J^-1 + M)^-1 = J - J M (1 + J M)^-1 J is the information about the error alone. The scale's own bias
-        is added to that of the error that bounds it.
-        """
-        # Scaled by the prior's sigma, so that radians and pixels are alike.
-        formal = self._evidence.information * self.sigma[:, None] * self.sigma
-        weight = 1.0 / (1.0 + self._few / max(self._frames, 1.0))
-        prior = np.eye(len(self.sigma))
-        if scale is not None:
-            prior += np.outer(scale, scale)
-        information, score = weight * formal, weight * self._evidence.score * self.sigma
-        root, block = np.sqrt(bias), np.linalg.inv(prior + formal * self._block_share)
-        biased = root[:, None] * block * root
-        if scale is not None:
-            biased[self._scaling, self._scaling] += _SCALING_BIAS * (scale @ block @ scale)
-        told = np.column_stack((information, score))
-        kept = np.linalg.solve(np.eye(len(prior)) + information @ biased, told)
-        covariance = np.linalg.inv(prior + kept[:, :-1])
-        mean = self.sigma * (covariance @ kept[:, -1])
-        return mean, np.asarray(0.5 * (covariance + covariance.T) * self.sigma[:, None] * self.sigma)
+        return Scale(out / out[self._scaling], self._scaling, _SCALING_BIAS)
 
 
-def _following(covariance: Float64, held: npt.NDArray[np.bool_]) -> Float64:
+def _following(covariance: Float64, held: Bool) -> Float64:
     """(C, H) by which all change per unit of those that are held, which change by one themselves."""
     out = np.zeros((len(held), int(held.sum())))
     out[held] = np.eye(int(held.sum()))

@@ -51,6 +51,8 @@ CONSIDERED = (CENTRE_U, CENTRE_V)
 """Those that are not corrected, only in the covariance (`calibration_filter.py`)."""
 SCALING = YAW
 """The one whose prior says how far off the scale of motions may be."""
+PARTS = ((PITCH, ROLL), (YAW, FOCAL_RIGHT, AHEAD), (FOCAL, K1, CENTRE_U, CENTRE_V))
+"""What is off together, if at all: the right camera across its rows, and along them; the lenses."""
 ROWS = (PITCH, ROLL)
 """Those that the rows of stereo matches show."""
 

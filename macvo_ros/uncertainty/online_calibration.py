@@ -33,7 +33,17 @@ from macvo_ros.settings.config import CalibrationConfig
 from macvo_ros.uncertainty.block_scatter import BlockScatter, Evidence
 from macvo_ros.uncertainty.calibration_error import CalibrationField
 from macvo_ros.uncertainty.calibration_filter import CalibrationEstimate, CalibrationFilter
-from macvo_ros.uncertainty.calibration_model import CONSIDERED, PITCH, ROLL, ROWS, SCALING, SIZE, YAW, CalibrationModel
+from macvo_ros.uncertainty.calibration_model import (
+    CONSIDERED,
+    PARTS,
+    PITCH,
+    ROLL,
+    ROWS,
+    SCALING,
+    SIZE,
+    YAW,
+    CalibrationModel,
+)
 from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 from macvo_ros.uncertainty.row_evidence import row_evidence
 from macvo_ros.uncertainty.row_field import RowField, RowLearning
@@ -88,11 +98,15 @@ class OnlineCalibration:
         self.prior = self.model.prior_sigma(config.prior)
         self._baseline = config.prior.baseline
         self._scatter, self._row_scatter = (BlockScatter(self.prior, assumed) for assumed in (_SCATTER, _ROW_SCATTER))
-        self._filter = CalibrationFilter(self.prior, CONSIDERED, ROWS, scaling=SCALING)
+        self._filter = self._from(self.prior)
         self._field = CalibrationField.of(camera)
         self.knocks = 0
         self._rows = RowLearning(self.model, self.prior)
         self._watch()
+
+    def _from(self, sigma: Float64) -> CalibrationFilter:
+        """A filter that has learned nothing yet, whose prior has (C,) `sigma`."""
+        return CalibrationFilter(sigma, CONSIDERED, ROWS, parts=PARTS, scaling=SCALING)
 
     def _watch(self) -> None:
         wide = self.prior.copy()
@@ -178,7 +192,7 @@ class OnlineCalibration:
         surest = self._recent[int(np.argmax(self._contradictions))]
         turned = np.degrees(surest.comparable()[0][_ROTATIONS])
         # What the watching filter remembers is in part from before: learning begins with nothing.
-        self._filter = CalibrationFilter(np.maximum(self.prior, surest.sigma), CONSIDERED, ROWS, scaling=SCALING)
+        self._filter = self._from(np.maximum(self.prior, surest.sigma))
         self._scatter.restart()
         self._row_scatter.restart()
         self._rows.restart()
