@@ -41,7 +41,7 @@ the image is seen, and a wrong one tilts all motions. Its prior stays in the cov
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 
 import numpy as np
@@ -137,10 +137,19 @@ class CalibrationFilter:
 
         Both err alike, but for what changes with the scene; what bounds the scale is left out, for it is no evidence.
         """
+        return self.change_of(self._all, np.zeros(len(self.sigma)))
+
+    def change_of(self, changed: Bool, known: Float64) -> tuple[Float64, Float64]:
+        """(C,) what the evidence says that errors changed by since they were `known`, (C,), and its sigma likewise.
+
+        changed: (C,) those that may have; all others are held to be as they were.
+        """
         changes = np.zeros(len(self.sigma))
         if self._scaling is not None:
             changes[self._scaling] = _SCENE_BIAS
-        found = self._so_far(bounded=False).posterior(changes, self._all)
+        so_far = self._so_far(bounded=False)
+        since = replace(so_far, score=so_far.score - so_far.information @ (known / self.sigma))
+        found = since.posterior(changes, changed)
         return self.sigma * found.mean, self.sigma * np.sqrt(np.diagonal(found.covariance))
 
     def formal(self, held: Bool | None = None) -> tuple[Float64, Float64]:

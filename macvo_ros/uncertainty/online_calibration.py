@@ -206,6 +206,7 @@ class OnlineCalibration:
         return True
 
     def _is_contradicted_by(self, watching: CalibrationFilter) -> bool:
-        (recent, recent_sigma), (known, known_sigma) = watching.comparable(), self._filter.comparable()
-        sigma = np.hypot(recent_sigma, known_sigma)
-        return bool((np.abs(recent - known) > _CONTRADICTION * sigma)[_ROTATIONS].any())
+        """Whether the right camera is turned: a knock changes nothing else."""
+        known, known_sigma = self._filter.comparable()
+        turned, sigma = watching.change_of(np.isin(np.arange(SIZE), _ROTATIONS), known)
+        return bool((np.abs(turned) > _CONTRADICTION * np.hypot(sigma, known_sigma))[_ROTATIONS].any())
