@@ -25,8 +25,8 @@ that constant part is taken to be a share of the part that changes from one bloc
 thousand blocks so say no more than four do.
 
 Not all that may be wrong is. A camera that is turned has no other lens: errors come in `parts`, and which of them are
-off at all is as unknown as by how much. Each combination explains the evidence so well (`calibration_posterior.py`),
-and what is corrected is the mean over all of them. Else a perfect calibration would be corrected by noise, and what is
+off at all is as unknown as by how much. What is corrected is the mean over all combinations of them, weighed by how
+well each explains the evidence (`calibration_posterior.py`). Else a perfect calibration would be corrected by noise, and what is
 a yaw would in part be learned as polynomials. Where more is off than the parts explain, nothing is as told: the last
 combination is everything. In the covariance everything counts.
 

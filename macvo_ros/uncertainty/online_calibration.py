@@ -190,7 +190,7 @@ class OnlineCalibration:
         if max(self._contradictions) < _LOOKS:
             return False
         surest = self._recent[int(np.argmax(self._contradictions))]
-        turned = np.degrees(surest.comparable()[0][_ROTATIONS])
+        known, turned, _ = self._turned_since(surest)
         # What the watching filter remembers is in part from before: learning begins with nothing.
         self._filter = self._from(np.maximum(self.prior, surest.sigma))
         self._scatter.restart()
@@ -201,12 +201,20 @@ class OnlineCalibration:
         _log.warning(
             "the cameras no longer stand to each other as before: the right one is turned by about %+.2f, %+.2f and "
             "%+.2f deg about x, y and z against the calibration; learning it anew, recalibrate soon",
-            *turned,
+            *np.degrees(known + turned),
         )
         return True
 
     def _is_contradicted_by(self, watching: CalibrationFilter) -> bool:
-        """Whether the right camera is turned: a knock changes nothing else."""
+        """Whether recent frames say that the right camera was turned since."""
+        _, turned, sigma = self._turned_since(watching)
+        return bool((np.abs(turned) > _CONTRADICTION * sigma).any())
+
+    def _turned_since(self, watching: CalibrationFilter) -> tuple[Float64, Float64, Float64]:
+        """(3,) each: how the right camera was turned, what recent frames say it was turned by since, and its sigma.
+
+        A knock changes nothing else.
+        """
         known, known_sigma = self._filter.comparable()
         turned, sigma = watching.change_of(np.isin(np.arange(SIZE), _ROTATIONS), known)
-        return bool((np.abs(turned) > _CONTRADICTION * np.hypot(sigma, known_sigma))[_ROTATIONS].any())
+        return known[_ROTATIONS], turned[_ROTATIONS], np.hypot(sigma, known_sigma)[_ROTATIONS]
