@@ -38,8 +38,8 @@ Whole = npt.NDArray[np.int64]
 _CONVERGED = 0.02
 """A step below this is the last one of a patch, pixels."""
 _ASIDE = 0.5
-"""Pixels to either side, from where it is asked whether a patch would be found again. Chosen: of 0.25, 0.5, 1 and 1.5 the
-one with which errors in a plain and noisy corridor are covered best (7, 5, 9 and 15 of 31 runs fail; no log)."""
+"""Pixels to either side, from where it is asked whether a patch would be found again. Chosen: of 0.25, 0.5, 1 and 1.5
+the one with which errors in a plain and noisy corridor are covered best (7, 5, 9 and 15 of 31 runs fail; no log)."""
 _READ_NOISE = 1.0
 """Of a grey level, grey levels: no patch is matched better than that."""
 _LEAST_DEPTH = 0.5

@@ -26,9 +26,9 @@ thousand blocks so say no more than four do.
 
 Not all that may be wrong is. A camera that is turned has no other lens: errors come in `parts`, and which of them are
 off at all is as unknown as by how much. What is corrected is the mean over all combinations of them, weighed by how
-well each explains the evidence (`calibration_posterior.py`). Else a perfect calibration would be corrected by noise, and what is
-a yaw would in part be learned as polynomials. Where more is off than the parts explain, nothing is as told: the last
-combination is everything. In the covariance everything counts.
+well each explains the evidence (`calibration_posterior.py`). Else a perfect calibration would be corrected by noise,
+and what is a yaw would in part be learned as polynomials. Where more is off than the parts explain, nothing is as told:
+the last combination is everything. In the covariance everything counts.
 
 Two kinds are treated with more care. A yaw scales *all* motions, and so does what fields displace the keypoints by on
 the average, focal length and the rest. Each frame tells what each of them does to the scale of its motion (`scaling`),
