@@ -185,14 +185,16 @@ class OnlineCalibration:
         if self._since_look < _LOOK:
             return False
         self._since_look = 0.0
-        for index, recent in enumerate(self._recent):
-            self._contradictions[index] = self._contradictions[index] + 1 if self._is_contradicted_by(recent) else 0
+        known, known_sigma = self._filter.comparable()
+        since = [self._turned_since(known, recent) for recent in self._recent]
+        for index, (turned, sigma) in enumerate(since):
+            contradicts = (np.abs(turned) > _CONTRADICTION * np.hypot(sigma, known_sigma[_ROTATIONS])).any()
+            self._contradictions[index] = self._contradictions[index] + 1 if contradicts else 0
         if max(self._contradictions) < _LOOKS:
             return False
-        surest = self._recent[int(np.argmax(self._contradictions))]
-        known, turned, _ = self._turned_since(surest)
+        surest = int(np.argmax(self._contradictions))
         # What the watching filter remembers is in part from before: learning begins with nothing.
-        self._filter = self._from(np.maximum(self.prior, surest.sigma))
+        self._filter = self._from(np.maximum(self.prior, self._recent[surest].sigma))
         self._scatter.restart()
         self._row_scatter.restart()
         self._rows.restart()
@@ -201,20 +203,14 @@ class OnlineCalibration:
         _log.warning(
             "the cameras no longer stand to each other as before: the right one is turned by about %+.2f, %+.2f and "
             "%+.2f deg about x, y and z against the calibration; learning it anew, recalibrate soon",
-            *np.degrees(known + turned),
+            *np.degrees(known[_ROTATIONS] + since[surest][0]),
         )
         return True
 
-    def _is_contradicted_by(self, watching: CalibrationFilter) -> bool:
-        """Whether recent frames say that the right camera was turned since."""
-        _, turned, sigma = self._turned_since(watching)
-        return bool((np.abs(turned) > _CONTRADICTION * sigma).any())
-
-    def _turned_since(self, watching: CalibrationFilter) -> tuple[Float64, Float64, Float64]:
-        """(3,) each: how the right camera was turned, what recent frames say it was turned by since, and its sigma.
+    def _turned_since(self, known: Float64, watching: CalibrationFilter) -> tuple[Float64, Float64]:
+        """(3,) each: what recent frames say the right camera was turned by since (C,) `known`, and its sigma.
 
         A knock changes nothing else.
         """
-        known, known_sigma = self._filter.comparable()
         turned, sigma = watching.change_of(np.isin(np.arange(SIZE), _ROTATIONS), known)
-        return known[_ROTATIONS], turned[_ROTATIONS], np.hypot(sigma, known_sigma)[_ROTATIONS]
+        return turned[_ROTATIONS], sigma[_ROTATIONS]
