@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 
 import macvo_ros.matching.patch_fit as patch_fit
+import macvo_ros.matching.patch_model as patch_model
 from macvo_ros.images.frame import smoothed
 from macvo_ros.matching.patch_refinement import refine_matches
 
@@ -29,12 +30,13 @@ SLANT = np.array([[0.06, -0.03], [0.02, 0.05]])
 SHIFT = np.array([3.3, -1.6])
 
 
-def waves(u: np.ndarray, v: np.ndarray) -> np.ndarray:
+def waves(u: np.ndarray, v: np.ndarray, blur: float = 0.0) -> np.ndarray:
+    """Of a sensor that blurs with a Gaussian kernel of variance `blur`, pixels^2."""
     rng = np.random.default_rng(5)
     value = np.full(u.shape, 120.0)
     for _ in range(60):
         a, b, phase = *rng.normal(0, 0.35, 2), rng.uniform(0, 6.28)
-        value += rng.uniform(4, 9) * np.sin(a * u + b * v + phase)
+        value += np.exp(-0.5 * blur * (a * a + b * b)) * rng.uniform(4, 9) * np.sin(a * u + b * v + phase)
     return value
 
 
@@ -68,6 +70,28 @@ def test_a_slanted_surface_is_refined_without_bias(radius, stride, any_opencv):
     assert np.abs(np.median(error, axis=0)).max() < 0.01
     assert np.sqrt((error**2).mean()) < 0.08  # the dense match is off by 0.2
     assert np.median(got.likeness) > 0.95
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_view_that_is_less_sharp_is_not_shifted(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(patch_fit, "kernels", lambda: None)
+        monkeypatch.setattr(patch_model, "kernels", lambda: None)
+    v, u = np.mgrid[:SIZE, :SIZE].astype(np.float64)
+    shift = np.array([0.3, -0.4])
+    views = waves(u, v), waves(u - shift[0], v - shift[1], blur=0.4)
+    source, target = (smoothed(view.round().astype(np.uint8)) for view in views)
+    dense = np.tile(shift.astype(np.float32), (SIZE, SIZE, 1))
+    pixel = np.random.default_rng(8).uniform(50, 170, (300, 2))
+
+    def rms() -> float:
+        got = refine_matches(source, target, dense, pixel, axes=2, radius=6, stride=3)
+        return float(np.sqrt(((got.displacement - shift) ** 2).mean()))
+
+    with_blur = rms()
+    monkeypatch.setattr(patch_model, "_BLUR", 1e-4)  # views are taken for equally sharp
+    assert with_blur < 0.6 * rms()
+    assert with_blur < 0.03
 
 
 def test_stereo_moves_along_rows_only(any_opencv):

@@ -15,7 +15,7 @@
 """Gauss-Newton that finds linearised patches (`patch_model.py`) in another image, near where they are expected.
 
 Whoever looks for patches (`patch_refinement.py`, `patch_tracking.py`) says where and how warped they are expected;
-shift, slopes of the warp, gain and offset of brightness are solved for. Vectorised over all patches, or compiled.
+shift, slopes of the warp, gain, offset and blur are solved for. Vectorised over all patches, or compiled.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.matching.native.library import kernels
+from macvo_ros.matching.patch_model import axes_of
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -75,10 +76,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Search:
-    """iterations: at most; longest: step of any unknown, pixels."""
+    """iterations: at most; longest: step of any unknown, pixels.
+
+    aside: pixels to either side, from where it is asked whether a patch would be found again; 0: it is not asked.
+    """
 
     iterations: int
     longest: float
+    aside: float = _ASIDE
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +93,7 @@ class PatchFit:
     shift: (N, A) pixels; bent: (N, A, 2) change of the slopes, pixels at the patch's edge. noise: (N,) mean squared
     difference of grey levels that is left. likeness: (N,) normalised correlation of the two, 1 for the same, about 0
     for unrelated ones. answer: (N, A) by how much a shift comes out larger where the patch is looked for a pixel
-    farther: 1 for the same texture, about 0 for noise, whose gradients are in one of the images only.
+    farther: 1 for the same texture, about 0 for noise, whose gradients are in one of the images only; 1 where not asked.
     """
 
     shift: Float32
@@ -119,7 +124,7 @@ def _iterated(
     patches: Linearised, offsets: Float32, window: Float32, image: Float32, expected: Place, search: Search
 ) -> _Iterated:
     count, unknowns = patches.project.shape[:2]
-    axes = unknowns // 3
+    axes = axes_of(unknowns)
     positions = expected.warp @ offsets.T  # (N, 2, S)
     if expected.foreshortening is not None:
         positions *= _nearer(expected.foreshortening, offsets)[:, None]
@@ -141,15 +146,15 @@ def _iterated(
             break
         active = moves
     alike = _likeness(patches.template, error + patches.template, window)
-    answer = np.empty((count, axes), np.float32)
-    for axis in range(axes):
+    answer = np.ones((count, axes), np.float32)
+    for axis in range(axes) if search.aside else ():
         aside = np.zeros((axes, 1), np.float32)
-        aside[axis] = _ASIDE
+        aside[axis] = search.aside
         before, after = (
             _read_bilinear(image, moved[:, 0], moved[:, 1])
             for moved in (positions + along @ (shift[..., None] + bent @ lever + step) for step in (-aside, aside))
         )
-        answer[:, axis] = (patches.project[:, axis] * (after - before)).sum(axis=1) / np.float32(2 * _ASIDE)
+        answer[:, axis] = (patches.project[:, axis] * (after - before)).sum(axis=1) / np.float32(2 * search.aside)
     return shift, bent, solution, (error**2) @ window, alike, answer
 
 
@@ -158,7 +163,7 @@ def _iterated_natively(
 ) -> _Iterated:
     """`_iterated` by a compiled kernel."""
     count, unknowns = patches.project.shape[:2]
-    axes = unknowns // 3
+    axes = axes_of(unknowns)
     shift, bent = np.empty((count, axes), np.float32), np.empty((count, axes, 2), np.float32)
     solution, square, alike = (np.empty(shape, np.float32) for shape in ((count, unknowns), count, count))
     answer = np.empty((count, axes), np.float32)
@@ -168,7 +173,7 @@ def _iterated_natively(
         "macvo_find_patches", image, *image.shape, count, len(offsets), axes, search.iterations, search.longest,
         _CONVERGED, offsets, offsets / offsets[-1, 0], window, *map(_plain, (patches.template, patches.project)),
         _plain(expected.middle), _plain(expected.warp), _plain(expected.along), _plain(expected.foreshortening),
-        _LEAST_DEPTH, _ASIDE, shift, bent, solution, square, alike, answer,
+        _LEAST_DEPTH, search.aside, shift, bent, solution, square, alike, answer,
     )  # fmt: skip
     return shift, bent, solution, square, alike, answer
 

@@ -15,7 +15,7 @@
 
 """Patches of points' first views, found again in later images: compared with the first view, they do not drift.
 
-The same Gauss-Newton as `patch_refinement.py`, with gain and offset of brightness, but the patch is kept and the warp
+The same Gauss-Newton as `patch_refinement.py`, with gain, offset and blur, but the patch is kept and the warp
 is that of the surface seen from another pose, which the caller knows. Gradients are those of the patch (inverse
 compositional).
 """
@@ -46,8 +46,8 @@ class Patches:
     """N patches of S samples as they were seen first.
 
     offset: (N, 2) from the sample in the middle, a whole pixel, to the point, pixels. template: (N, S).
-    project: (N, 3 A + 2, S) from the difference to another image to a shift along A axes, slopes of the warp, gain and
-    offset of brightness; explained: (N, 3 A + 2, 3 A + 2) how much of the squared difference these explain.
+    project: (N, P, S) from the difference to another image to the P unknowns of `PatchModel`; explained: (N, P, P) how
+    much of the squared difference these explain.
     spread: (N, A) variance of a shift per variance of a sample. radius, stride: (N,) of the samples, pixels.
     """
 
@@ -109,7 +109,8 @@ def find_patches(
 ) -> FoundPatches:
     """Find patches in an (H, W) image near (N, 2) expected pixels; warp: (N, 2, 2) d(pixel here) / d(pixel there).
 
-    foreshortening: (N, 2) 1/pixel, see `foreshortening.py`; None: none.
+    foreshortening: (N, 2) 1/pixel, see `foreshortening.py`; None: none. Whether there is texture to find is not asked
+    again (`PatchFit.answer`): it was when the point was first matched.
     """
     if not len(patches):
         none = np.empty(0)
@@ -118,13 +119,13 @@ def find_patches(
     turn, axes = warp.astype(np.float32), patches.spread.shape[1]
     middle = expected.astype(np.float32) - (turn @ patches.offset[:, :, None])[:, :, 0]
     place = Place(middle, turn, np.ascontiguousarray(turn[:, :, :axes]), foreshortening)
-    fit = fit_patches(patches, offsets, window, image, place, Search(_ITERATIONS, _MAX_STEP))
+    fit = fit_patches(patches, offsets, window, image, place, Search(_ITERATIONS, _MAX_STEP, aside=0.0))
     here = (turn[:, :axes, :axes] ** 2 @ patches.spread[:, :, None])[:, :, 0]
     at_point = fit.shift + (fit.bent @ patches.offset[:, :, None])[:, :, 0] / np.float32(patches.radius[0])
     found = np.isfinite(fit.shift).all(axis=1) & (np.abs(fit.shift).max(axis=1) <= _MAX_SHIFT)
     return FoundPatches(
         pixel=expected + np.where(found[:, None], (turn[:, :, :axes] @ at_point[:, :, None])[:, :, 0], 0.0),
-        patch_var=(fit.noise[:, None] * here / fit.answer**2).astype(np.float64),
+        patch_var=(fit.noise[:, None] * here).astype(np.float64),
         found=found,
         likeness=fit.likeness,
     )

@@ -13,12 +13,12 @@
 // limitations under the License.
 
 // Gauss-Newton on patches of keypoints: `linearise` of patch_model.py, `fitted_plane` of patch_refinement.py, and the
-// iterations of patch_refinement.py and patch_tracking.py. N patches of S samples; P = 3 A + 2 unknowns: shift along A
-// axes, two slopes of each axis in pixels at the patch's edge, gain and offset of brightness.
+// iterations of patch_refinement.py and patch_tracking.py. N patches of S samples; P = 3 A + 3 unknowns: shift along A
+// axes, two slopes of each axis in pixels at the patch's edge, gain and offset of brightness, and blur.
 
 #include "kernels.h"
 
-enum { MOST = 8 };  // unknowns
+enum { MOST = 9 };  // unknowns
 
 // Inverse of a positive definite (size, size) matrix, in place; nan throughout where it is none.
 static void invert(double *matrix, int size) {
@@ -59,7 +59,7 @@ INLINE float dot(const float *a, const float *b, int64_t count) {
 INLINE void linearise_one(const int size, int64_t samples, const float *lever, const float *window, const float *ridge,
                           const float *patch, float *basis, float *weighted, float *normal, float *solver,
                           float *project) {
-  const int moving = size - 2, axes = moving / 3;
+  const int moving = size - 3, axes = moving / 3;
   for (int axis = 0; axis < axes; axis++) {  // a slope moves samples by their offset in radii
     const float *gradient = basis + axis * samples;
     float *slope_u = basis + (axes + 2 * axis) * samples, *slope_v = slope_u + samples;
@@ -109,7 +109,7 @@ INLINE int macvo_linearise_body(const float *image, int64_t height, int64_t widt
                                 *ridge, float *template_, float *normal, float *solver, float *project) {
   (void)height;
   const int64_t samples = side * side, half = side / 2;
-  const int size = 3 * axes + 2;
+  const int size = 3 * axes + 3;
   float *basis = borrowed((2 * MOST + 2) * samples * sizeof *basis);
   if (!basis) return 1;
   float *weighted = basis + MOST * samples, *lever = weighted + MOST * samples;
@@ -126,14 +126,15 @@ INLINE int macvo_linearise_body(const float *image, int64_t height, int64_t widt
         patch[s] = at[0];
         basis[s] = 0.5f * (at[1] - at[-1]);
         if (axes == 2) basis[samples + s] = 0.5f * (at[width] - at[-width]);
+        basis[(size - 1) * samples + s] = at[1] + at[-1] + at[width] + at[-width] - 4.0f * at[0];  // blur
       }
     }
     float *square = normal + n * size * size, *inverse = solver + n * size * size;
     float *rows = project + n * size * samples;
     if (axes == 2) {
-      linearise_one(8, samples, lever, window, ridge, patch, basis, weighted, square, inverse, rows);
+      linearise_one(9, samples, lever, window, ridge, patch, basis, weighted, square, inverse, rows);
     } else {
-      linearise_one(5, samples, lever, window, ridge, patch, basis, weighted, square, inverse, rows);
+      linearise_one(6, samples, lever, window, ridge, patch, basis, weighted, square, inverse, rows);
     }
   }
   give_back(basis);
@@ -192,14 +193,14 @@ INLINE void read_moved(const float *image, int64_t height, int64_t width, int64_
 // least_depth: below which 1 + nearer . offset does not go.
 // shift: (N, A), bent: (N, A, 2) what was found; solution: (N, P) of the last iteration; square: (N,) weighted mean of
 // the squared difference before it, grey levels^2; likeness: (N,) normalised correlation; answer: (N, A) by how much a
-// shift comes out larger per pixel, `aside` pixels to either side. Returns as above.
+// shift comes out larger per pixel, `aside` pixels to either side; 1 where aside is 0. Returns as above.
 INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t width, int64_t count, int64_t
                                    samples, int axes, int iterations, float longest, float converged, const float
                                    *offsets, const float *lever, const float *window, const float *template_, const
                                    float *project, const float *middle, const float *warp, const float *along, const
                                    float *nearer, float least_depth, float aside, float *shift, float *bent, float
                                    *solution, float *square, float *likeness, float *answer) {
-  const int moving = 3 * axes, size = moving + 2;
+  const int moving = 3 * axes, size = moving + 3;
   float *u = borrowed(11 * samples * sizeof *u);
   if (!u) return 1;
   float *v = u + samples, *error = v + samples, *found = error + samples, *work = found + samples;
@@ -258,7 +259,8 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
     }
     square[n] = squares;
     likeness[n] = product / sqrtf(here2 * there2 + 1e-6f);
-    for (int axis = 0; axis < axes; axis++) {
+    for (int axis = 0; axis < axes; axis++) answer[n * axes + axis] = 1.0f;
+    for (int axis = 0; axis < axes && aside > 0.0f; axis++) {
       const float *row = project + (n * size + axis) * samples, at = state[axis];
       state[axis] = at + aside;
       read_moved(image, height, width, samples, u, v, lever, there, state, work, found);
