@@ -41,6 +41,7 @@ import macvo_ros.matching.rigid_flow as rigid_flow
 import macvo_ros.matching.stereo_search as stereo_search
 import macvo_ros.motion.point_pairs as point_pairs
 import macvo_ros.motion.pose_solver as pose_solver
+import macvo_ros.motion.window_solver as window_solver
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_so3, transform
 from macvo_ros.images.frame import StereoFrame
@@ -50,10 +51,11 @@ from macvo_ros.matching.patch_tracking import cut_patches, find_patches
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.settings.config import PoseConfig
 from macvo_ros.uncertainty.motion_prior import MotionPrior
+from simulated_tracks import CAMERA, simulate_path, simulate_points, start_near
 
 USERS = (
     appearance, features, rigid_departure, variance, patch_fit, patch_model, patch_refinement, rigid_flow,
-    stereo_search, point_pairs, pose_solver,
+    stereo_search, point_pairs, pose_solver, window_solver,
 )  # fmt: skip
 MOTION = transform(exp_so3(np.array([0.01, -0.02, 0.005])), np.array([0.05, 0.02, 0.1]))
 
@@ -325,6 +327,25 @@ def test_poses_are_the_same(twins, told: bool) -> None:
     np.testing.assert_array_equal(native.inlier, plain.inlier)
     np.testing.assert_allclose(native.motion, plain.motion, atol=1e-9)
     np.testing.assert_allclose(native.information, plain.information, rtol=1e-7)
+
+
+def test_windows_are_linearised_alike(twins) -> None:
+    rng = np.random.default_rng(13)
+    rotation, position = simulate_path(rng, 6)
+    points = simulate_points(rng, rotation, position, np.repeat(np.arange(5), 12), 0.4)
+    unseen = rng.random((6, len(points))) < 0.3  # of some points nothing is seen in between, of some nothing at all
+    points.inverse_sigma[np.broadcast_to(unseen[:, None], points.inverse_sigma.shape)] = 0.0
+    points.inverse_sigma[:, :, 7] = 0.0
+    state = start_near(rng, rotation, position, points)
+    active = (rng.random(len(points)) < 0.8).astype(float)
+    for damping in (0.0, 0.3):
+        native, plain = twins(
+            lambda damping=damping: window_solver.linearise(
+                CAMERA, points, state, PoseConfig(), active, damping=damping
+            )
+        )
+        for name, value in vars(plain).items():
+            np.testing.assert_allclose(getattr(native, name), value, rtol=1e-7, atol=1e-8 * np.abs(value).max())
 
 
 def test_wrong_arrays_do_not_reach_c() -> None:

@@ -69,6 +69,7 @@ class SlidingWindow:
         self.limit = frames
         self.prior = PosePrior.of(pose[:3, :3], pose[:3, 3], covariance)
         self.state = WindowState(pose[None, :3, :3].copy(), pose[None, :3, 3].copy(), np.empty((4, 0)))
+        self._with_newest = self.prior
         self.keyframe = np.array([True])
         none = np.empty(0)
         self.points = WindowPoints(
@@ -121,11 +122,16 @@ class SlidingWindow:
             gone += 1
         return gone
 
-    def add(self, pose: Float64, sightings: Sightings, covariance: Float64 | None = None) -> None:
+    def add(
+        self, pose: Float64, sightings: Sightings, covariance: Float64 | None = None, long_run: float = 1.0
+    ) -> None:
         """The next frame, thought to be at (4, 4) `pose`, and what of all points was seen there.
 
         covariance: (6, 6) of the motion from the frame before by which it was placed there, axes of that frame, if the
         motion was measured otherwise than by these points; None: it is a guess.
+        long_run: at least 1; by how much the variance of a sum of such motions is larger than the sum of theirs, because
+        successive ones err alike. The newest motion counts as it is, for it is all there is to say of the last step;
+        once another has followed it counts by as much less, for it is the way that is asked for then.
         """
         state = self.state
         self.state = WindowState(
@@ -140,13 +146,18 @@ class SlidingWindow:
             inverse_sigma=np.concatenate((self.points.inverse_sigma, inverse[None])),
         )
         if covariance is not None:
-            self.prior = self.prior.with_motion(covariance, self.state.rotation, self.state.position)
+            poses = self.state.rotation, self.state.position
+            self.prior = self.prior.with_motion(long_run * covariance, *poses)
+            rest = 1.0 - 1.0 / long_run
+            self._with_newest = self.prior if rest <= 0 else self.prior.with_motion(covariance / rest, *poses)
+        else:
+            self._with_newest = self.prior
         self.keyframe = np.append(self.keyframe, False)
         self.alive = self.alive & sightings.found
 
     def solve(self, config: PoseConfig) -> WindowSolution:
         """Find poses and points anew; which points proved wrong is for the caller to look at, and to `expel`."""
-        solution = solve_window(self.camera, self.points, self.state, self.prior, config)
+        solution = solve_window(self.camera, self.points, self.state, self._with_newest, config)
         self.state = solution.state
         return solution
 

@@ -105,7 +105,7 @@ class Observations:
     @staticmethod
     def of(points: WindowPoints) -> Observations:
         """All there are."""
-        point, frame = np.nonzero(points.inverse_sigma[:, 0].T > 0)
+        point, frame = map(np.ascontiguousarray, np.nonzero(points.inverse_sigma[:, 0].T > 0))
         frames = len(points.seen)
         known, begins = np.unique(point, return_index=True)
         pair = points.anchor[point] * frames + frame

@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_each_so3, renormalised, skew
+from macvo_ros.matching.native.library import kernels
 from macvo_ros.motion.pose_solver import REJECT_CHI2_3
 from macvo_ros.motion.window_points import (
     LEAST_DISPARITY,
@@ -39,6 +40,7 @@ from macvo_ros.motion.window_points import (
     Residuals,
     WindowPoints,
     WindowState,
+    in_anchor,
     jacobians,
     residuals,
 )
@@ -132,9 +134,58 @@ def linearise(
     """
     seen = seen or Observations.of(points)
     found = found or residuals(camera, points, state, seen)
-    frames, count = len(state.rotation), len(points)
     share = active / points.crowding
     root = np.sqrt(_huber_weight(found.squared, config.kernel) * share[seen.point])
+    system = _system if kernels() is None else _system_natively
+    return system(camera, points, state, seen, found, share, root, damping)
+
+
+def _system_natively(
+    camera: StereoCamera,
+    points: WindowPoints,
+    state: WindowState,
+    seen: Observations,
+    found: Residuals,
+    share: Float64,
+    root: Float64,
+    damping: float,
+) -> PoseSystem:
+    """`_system` by a compiled kernel."""
+    frames, count = len(state.rotation), len(points)
+    shared, first = share / points.shared_var, share / (points.disparity_var - points.shared_var[2])
+    prior = np.zeros((count, 9))
+    prior[:, [0, 1, 3]] = shared.T
+    prior[:, 4] = first
+    prior[:, [5, 6, 8]] = (shared * state.points[[0, 1, 3]]).T
+    prior[:, 7:] += (first * found.first)[:, None]
+    observed = np.zeros(count, np.int64)
+    observed[seen.known] = np.diff(seen.begins, append=len(seen))
+    information, gradient = np.empty((6 * frames, 6 * frames)), np.empty(6 * frames)
+    back, shift = np.empty((count, 4, 6 * frames)), np.empty((count, 4))
+    native = kernels()
+    assert native is not None
+    native(
+        "macvo_window_system", np.array([camera.fx, camera.fy, camera.baseline]), frames,
+        np.ascontiguousarray(state.rotation), np.ascontiguousarray(state.position), count,
+        np.ascontiguousarray(points.anchor), np.ascontiguousarray(in_anchor(camera, points, state).T), prior, observed,
+        len(seen), seen.frame, found.in_camera, found.white, seen.inverse_sigma * root, root, damping, information,
+        gradient, back, shift,
+    )  # fmt: skip
+    return PoseSystem(information, gradient, back, shift)
+
+
+def _system(
+    camera: StereoCamera,
+    points: WindowPoints,
+    state: WindowState,
+    seen: Observations,
+    found: Residuals,
+    share: Float64,
+    root: Float64,
+    damping: float,
+) -> PoseSystem:
+    """The system, given (P,) `share` of a point's weight and (M,) `root` of an observation's."""
+    frames, count = len(state.rotation), len(points)
     pose, own = jacobians(camera, points, state, seen, found, root)
     residual = found.white * root
     axes = np.zeros((frames, 6, 6))

@@ -41,7 +41,7 @@ from macvo_ros.uncertainty.calibration_error import LENGTH, RunningMean
 from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation, distances
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
-from macvo_ros.uncertainty.trajectory import symmetric_positive
+from macvo_ros.uncertainty.trajectory import LONG_RUN, symmetric_positive
 
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -57,9 +57,6 @@ _COUNTED = 1e4
 not again."""
 _CHI2_6 = 22.46
 """99.9 % point of a chi-square variable with six degrees of freedom: farther from the two-frame motion is a fault."""
-_FOLLOWED = 0.5
-"""Points that are followed, of `keypoints.count`. With all of them errors are the same to 6 %, and it takes longer;
-chosen on KITTI 09, room 201 and corridor 201 (no log)."""
 _MEMORY = 50
 """Frames over which it is averaged how much larger residuals are than promised; chosen, not measured."""
 
@@ -106,7 +103,7 @@ class PoseWindow:
     def __init__(self, config: Config, correlation: ErrorCorrelation) -> None:
         self._config = config
         self._correlation = correlation
-        self._count = round(_FOLLOWED * config.keypoints.count)
+        self._count = config.keypoints.count
         self._excess = RunningMean(_MEMORY)
         self.reset()
 
@@ -133,7 +130,7 @@ class PoseWindow:
             self._promote(window, step, step.result.points.subset(new), previous_images)
         start = transform(window.state.rotation[-1], window.state.position[-1]) @ step.motion.motion
         sightings = self._sightings(window, step, step.result.points.subset(new), start, images)
-        window.add(start, sightings, step.motion.covariance)
+        window.add(start, sightings, step.motion.covariance, LONG_RUN)
         self._stamps.append(step.frame.stamp)
         solution = window.solve(self._config.pose)
         self._expel(window, solution.inlier)

@@ -39,6 +39,8 @@ units of their covariance S they have a covariance of 0.35 S that fades over 20 
 rendered walks by `python -m bench.successive_errors`: 0.42 S at a lag of 1 frame, 0.40 at 4, 0.32 at 8, 0.27 at 16, and
 0.27 to 0.10 without the two streets. We model the common part as six unknowns that wander (Gauss-Markov), and carry the
 covariance of the pose's error with them along the path."""
+LONG_RUN = 1.0 + 2.0 * _CORRELATED_SHARE * _CORRELATED_KEPT / (1.0 - _CORRELATED_KEPT)
+"""Variance of the sum of many successive motions over the sum of their variances, by the same figures."""
 
 
 @dataclass(frozen=True, eq=False)
