@@ -76,6 +76,22 @@ class Timed:
         return None
 
 
+class Kept:
+    """A sequence whose images were read, or rendered, once for all windows."""
+
+    def __init__(self, sequence: Sequence) -> None:
+        self.name, self.camera, self.stamps = sequence.name, sequence.camera, sequence.stamps
+        self.ground_truth = sequence.ground_truth
+        self._images = [sequence[index].grey for index in range(len(sequence))]
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    def __getitem__(self, index: int) -> StereoFrame:
+        """A frame that has nothing kept with it yet."""
+        return StereoFrame(*self._images[index], int(self.stamps[index]), self.camera)
+
+
 def segment_errors(poses: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
     """KITTI's errors over 100 to 800 m, per cent and degrees a 100 m; nan where the path is shorter."""
     gone = np.concatenate(([0.0], np.cumsum(np.linalg.norm(np.diff(truth[:, :3, 3], axis=0), axis=1))))
@@ -136,9 +152,10 @@ def main() -> None:
     chosen: list[Sequence] = [open_sequence(path, frames=part) for path in args.sequences]
     chosen += [RenderedSequence(world, 100, seed) for seed in args.loops for world in WORLDS]
     text = ""
-    for sequence in chosen:
-        assert sequence.ground_truth is not None
-        length = path_length(sequence.ground_truth)
+    for each in chosen:
+        assert each.ground_truth is not None
+        sequence = Kept(each) if isinstance(each, RenderedSequence) else each
+        length = path_length(each.ground_truth)
         text += f"{sequence.name}, {len(sequence)} frames, {length:.1f} m\n"
         rows = [row(sequence, frames, noise) for frames in args.windows]
         text += format_table(HEADING, [figures for figures, _ in rows]) + "\n"

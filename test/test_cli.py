@@ -167,10 +167,10 @@ def test_ablation_runs_the_six_variants_and_the_windows(
         ("uncertainty", "scale_agnostic"),
         ("uncertainty", "full"),
     }
-    assert [c.window.frames for c in fakes.configs[-3:]] == [4, 8, 16]  # two are ours
-    assert len(fakes.configs) == 9
+    assert [c.window.frames for c in fakes.configs[-4:]] == [2, 4, 8, 16]
+    assert len(fakes.configs) == 10
     rows = json.loads((tmp_path / "a.json").read_text())["ablation"]
-    assert [row["window.frames"] for row in rows] == [2, 2, 2, 2, 2, 2, 4, 8, 16, 2]
+    assert [row["window.frames"] for row in rows] == [2, 2, 2, 2, 2, 2, 4, 8, 16, 6]
     assert "Scale Agnostic" in capsys.readouterr().out
 
 

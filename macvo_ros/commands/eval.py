@@ -39,7 +39,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--ablation",
         action="store_true",
-        help="run the paper's ablations and windows of 2 to 16 frames too (nine runs)",
+        help="run the paper's ablations and windows of 2 to 16 frames too (nine runs more)",
     )
     parser.add_argument(
         "--truth-noise", metavar="M,DEG,S[,M/S,S]",

@@ -62,15 +62,14 @@ class Patches:
     def __len__(self) -> int:
         return len(self.template)
 
-    def subset(self, keep: Bool) -> Patches:
-        """Those where (N,) `keep` is true."""
+    def subset(self, keep: Bool | npt.NDArray[np.int64]) -> Patches:
+        """Those where (N,) `keep` is true, or of these numbers."""
         return Patches(*(getattr(self, item.name)[keep] for item in fields(self)))
 
-    def joined(self, other: Patches) -> Patches:
-        """These and others of the same size after them."""
-        return Patches(
-            *(np.concatenate((getattr(self, item.name), getattr(other, item.name))) for item in fields(self))
-        )
+
+def joined_patches(parts: list[Patches]) -> Patches:
+    """One after the other; all of the same size."""
+    return Patches(*(np.concatenate([getattr(part, item.name) for part in parts]) for item in fields(Patches)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
 from macvo_ros.matching.patch_refinement import fitted_plane
-from macvo_ros.matching.patch_tracking import Patches, cut_patches, find_patches
+from macvo_ros.matching.patch_tracking import Patches, cut_patches, find_patches, joined_patches
 from macvo_ros.motion.sliding_window import Sightings
 from macvo_ros.motion.window_points import LEAST_DISPARITY, Bool, WindowPoints, WindowState
 from macvo_ros.uncertainty.calibration_shift import CalibrationShift
@@ -55,9 +55,15 @@ _HALF = 6.0
 
 @dataclass(frozen=True, eq=False)
 class PointPatches:
-    """Of each of P points: its patch, (P, 2) slopes of disparity there, (3, P) variance that its first matches had."""
+    """Of each of P points: its patch, (P, 2) slopes of disparity there, (3, P) variance that its first matches had.
 
-    patches: Patches
+    views: the patches of each first view as they were cut, which are large and therefore stay where they are.
+    view: (P,) which of these a point's is in, never falling; row: (P,) which of its patches.
+    """
+
+    views: tuple[Patches, ...]
+    view: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]
     slope: Float64
     variance: Float64
 
@@ -66,15 +72,24 @@ class PointPatches:
 
     def subset(self, keep: Bool) -> PointPatches:
         """Those where (P,) `keep` is true."""
-        return PointPatches(self.patches.subset(keep), self.slope[keep], self.variance[:, keep])
+        used, view = np.unique(self.view[keep], return_inverse=True)
+        views = tuple(self.views[each] for each in used.tolist()) or self.views[:1]
+        return PointPatches(views, view, self.row[keep], self.slope[keep], self.variance[:, keep])
 
     def joined(self, other: PointPatches) -> PointPatches:
         """These and others after them."""
         return PointPatches(
-            self.patches.joined(other.patches),
+            self.views + other.views,
+            np.concatenate((self.view, other.view + len(self.views))),
+            np.concatenate((self.row, other.row)),
             np.vstack((self.slope, other.slope)),
             np.hstack((self.variance, other.variance)),
         )
+
+    def patches(self, keep: Bool) -> Patches:
+        """The patches of those where (P,) `keep` is true."""
+        view, row = self.view[keep], self.row[keep]
+        return joined_patches([each.subset(row[view == index]) for index, each in enumerate(self.views)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +112,9 @@ def first_views(image: Float32, match: Match, points: PointMatches) -> PointPatc
     reduction = np.array(image.shape[::-1]) / np.array(disparity.shape[1::-1])
     slope = fitted_plane(disparity, np.rint(points.pixel).astype(np.int64), reduction)[1][:, 0]
     variance = np.vstack((points.flow_var.T, points.matched_disparity_var))
-    return PointPatches(cut_patches(image, points.pixel, radius, _STRIDE), slope.astype(np.float64), variance)
+    cut = cut_patches(image, points.pixel, radius, _STRIDE)
+    count = len(slope)
+    return PointPatches((cut,), np.zeros(count, np.int64), np.arange(count), slope.astype(np.float64), variance)
 
 
 def follow(
@@ -126,7 +143,7 @@ def follow(
     at = np.flatnonzero(wanted & inside & (scale > _LARGEST_SCALE**-2) & (scale < _LARGEST_SCALE**2))
     picked = np.zeros(count, bool)
     picked[at] = True
-    patches = views.patches.subset(picked)
+    patches = views.patches(picked)
     here = find_patches(patches, images.left, expected[at], warp[at], perspective[at])
     if len(at):
         radius, stride = int(patches.radius[0]), int(patches.stride[0])

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.geometry.se3 import difference, inverse, transform
+from macvo_ros.geometry.se3 import difference, inverse, lever_arm, transform
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
 from macvo_ros.motion.followed_points import PointPatches, SmoothPair, first_views, follow
@@ -57,6 +57,10 @@ _COUNTED = 1e4
 not again."""
 _CHI2_6 = 22.46
 """99.9 % point of a chi-square variable with six degrees of freedom: farther from the two-frame motion is a fault."""
+_BEGINNING = np.diag([1e-4] * 3 + [1e-6] * 3)
+"""Covariance that the first pose of a window is told to have, metres^2 and radians^2; what is truly known of it is put
+in its place once the window is solved. Nothing that is seen tells where the window is as a whole, so it makes no
+difference but one: what is known to kilometres only, after an hour without images, would be lost in rounding."""
 _MEMORY = 50
 """Frames over which it is averaged how much larger residuals are than promised; chosen, not measured."""
 
@@ -112,14 +116,15 @@ class PoseWindow:
         self._window: SlidingWindow | None = None
         self._views: PointPatches | None = None
         self._stamps: list[int] = []
+        self._began_at, self._known_there = np.zeros(3), _BEGINNING
 
     def step(self, step: Step) -> WindowEstimate | None:
         """Take in a frame; None, and a new beginning, where the window does not agree with the two-frame motion."""
         previous_images, images = SmoothPair.of(step.previous), SmoothPair.of(step.frame)
         began = self._window is None or self._stamps[-1] != step.previous.stamp
         if self._window is None or began:
-            known = symmetric_positive(step.covariance)
-            self._window = SlidingWindow(step.frame.full.camera, self._config.window.frames, step.place, known)
+            self._window = SlidingWindow(step.frame.full.camera, self._config.window.frames, step.place, _BEGINNING)
+            self._began_at, self._known_there = step.place[:3, 3], step.covariance
             self._views, self._stamps = None, [step.previous.stamp]
         window = self._window
         keep = window.drop_temporary()
@@ -216,6 +221,8 @@ class PoseWindow:
 
     def _estimate(self, window: SlidingWindow, solution: WindowSolution, step: Step, began: bool) -> WindowEstimate:
         known = inverse_information(solution.information)[-6:, -6:]
+        lever = lever_arm(window.state.position[-1] - self._began_at)
+        known = known + lever @ (self._known_there - _BEGINNING) @ lever.T
         # Of motions: with the first frame held, or the small differences of large numbers would be rounding.
         joint = np.zeros((12, 12))
         held = inverse_information(solution.information[6:, 6:])[-12:, -12:]

@@ -143,7 +143,7 @@ class PoseConfig:
 class WindowConfig:
     """Poses and points of several frames found together."""
 
-    frames: int = setting(2, "Frames of the window, the newest included; 2: the paper's two frames.", low=2, high=64)
+    frames: int = setting(6, "Frames of the window, the newest included; 2: the paper's two frames.", low=2, high=64)
     keyframe_flow: float = setting(
         5.0, "A frame stays in the window when the view has moved by this since the last that does, pixels.",
         low=0.0, high=500.0,
