@@ -32,7 +32,7 @@ from macvo_ros.motion.window_solver import linearise, solve_window
 from macvo_ros.odometry.published_step import increment_covariance, taken_in
 from macvo_ros.settings.config import PoseConfig
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
-from macvo_ros.uncertainty.trajectory import PoseWithCovariance, extend
+from macvo_ros.uncertainty.trajectory import LONG_RUN, PoseWithCovariance, extend
 
 
 def mean_nees(seed: int, runs: int, shared: float, believed: float | None = None) -> float:
@@ -140,12 +140,16 @@ class Motions:
     covariance: np.ndarray
 
     @staticmethod
-    def drawn(rng: np.random.Generator, rotation: np.ndarray, position: np.ndarray) -> Motions:
-        sigma = np.array([2e-3, 2e-3, 2e-3, 5e-4, 5e-4, 5e-4])
-        out = []
+    def drawn(
+        rng: np.random.Generator, rotation: np.ndarray, position: np.ndarray, share: float = 0.0, kept: float = 0.0, size: float = 1.0
+    ) -> Motions:
+        """size: of their errors; share: of the variance that is common to successive ones and fades by `kept` a frame (Gauss-Markov)."""
+        sigma = size * np.array([2e-3, 2e-3, 2e-3, 5e-4, 5e-4, 5e-4])
+        out, common = [], rng.normal(size=6)
         for k in range(1, len(rotation)):
             true = inverse(transform(rotation[k - 1], position[k - 1])) @ transform(rotation[k], position[k])
-            off = sigma * rng.normal(size=6)
+            off = sigma * (np.sqrt(share) * common + np.sqrt(1 - share) * rng.normal(size=6))
+            common = kept * common + np.sqrt(1 - kept**2) * rng.normal(size=6)
             out.append(transform(exp_so3(off[3:]) @ true[:3, :3], true[:3, 3] + off[:3]))
         return Motions(out, np.diag(sigma**2))
 
@@ -157,6 +161,7 @@ def slide(
     limit: int,
     motions: Motions | None = None,
     known: float = 1e-12,
+    long_run: float = 1.0,
 ) -> Slid:
     """All frames through a window of `limit`, every one a keyframe; known: variance of where the first frame is."""
     first_pose = transform(rotation[0], position[0])
@@ -181,7 +186,7 @@ def slide(
         if motions is None:
             window.add(transform(rotation[k], position[k]), sightings)
         else:
-            window.add(pose_of(window.state, -1) @ motions.motion[k - 1], sightings, motions.covariance)
+            window.add(pose_of(window.state, -1) @ motions.motion[k - 1], sightings, motions.covariance, long_run)
         oldest = pose_of(window.state, 0)
         solution = window.solve(config)
         inside = inside[solution.inlier]
@@ -238,6 +243,31 @@ def test_steps_between_published_poses_have_the_covariance_that_is_said():
         pose.append(error @ np.linalg.solve(slid.joint[9][6:, 6:] + np.outer(off, off), error))
     assert abs(np.mean(step) - 6.0) <= 0.4
     assert 5.0 <= np.mean(pose) <= 7.0
+
+
+def test_motions_that_err_alike_are_not_believed_one_by_one():
+    """Errors as they are measured: the end of the path is nearer the truth, and its covariance says how near."""
+    rng = np.random.default_rng(31)
+    nees: dict[float, list[float]] = {1.0: [], LONG_RUN: []}
+    away: dict[float, list[float]] = {1.0: [], LONG_RUN: []}
+    step = []
+    for _ in range(50):
+        rotation, position = simulate_path(rng, 24)
+        points = simulate_points(rng, rotation, position, np.repeat(np.arange(23), 20), 0.4)
+        motions = Motions.drawn(rng, rotation, position, 0.35, 0.95, size=0.3)
+        for long_run in nees:
+            slid = slide(points, rotation, position, 4, motions, long_run=long_run)
+            error = pose_error(rotation, position, slid.state, -1)
+            nees[long_run].append(error @ np.linalg.solve(slid.joint[-1][6:, 6:], error))
+            away[long_run].append(np.linalg.norm(error[:3]))
+        for k in range(1, 24):  # of the last that were tried
+            covariance = increment_covariance(slid.joint[k], slid.before[k], slid.newest[k])
+            true = inverse(transform(rotation[k - 1], position[k - 1])) @ transform(rotation[k], position[k])
+            off = motion_error(true, inverse(slid.before[k]) @ slid.newest[k])
+            step.append(off @ np.linalg.solve(covariance, off))
+    assert np.mean(away[LONG_RUN]) < 0.9 * np.mean(away[1.0])
+    assert np.mean(nees[1.0]) > 8.0 > np.mean(nees[LONG_RUN]) > 4.0
+    assert 5.0 < np.mean(step) < 7.0
 
 
 def test_a_measured_motion_makes_the_newest_pose_surer():
