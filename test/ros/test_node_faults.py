@@ -154,7 +154,8 @@ def test_disk_full_while_saving(node, tmp_path):
     assert not full.success
     assert "cannot write" in full.message
     assert path.read_bytes() == before
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["trajectory.txt", "trajectory_covariance.txt"]
+    names = ["trajectory.txt", "trajectory_covariance.txt", "trajectory_smoothed.txt"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == names
     again = node.peer.call(SaveTrajectory, service, request)
     assert again.success
     assert again.poses >= poses
@@ -274,7 +275,8 @@ def test_interrupt_while_saving_leaves_whole_files(start_node, make_peer, frames
     node.peer.until(path.exists, "the first file")
     assert process.stop() == 0
     assert len(read_tum(path)) >= 3
-    beside = tmp_path / "trajectory_covariance.txt"
-    assert not beside.exists() or len(read_tum(beside)) >= 3
-    assert {file.name for file in tmp_path.iterdir()} <= {path.name, beside.name}
+    beside = [tmp_path / f"trajectory_{kind}.txt" for kind in ("covariance", "smoothed")]
+    for file in beside:
+        assert not file.exists() or len(read_tum(file)) >= 3
+    assert {file.name for file in tmp_path.iterdir()} <= {path.name, *(file.name for file in beside)}
     assert "Traceback" not in process.output()
