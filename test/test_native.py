@@ -28,6 +28,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from simulated_tracks import CAMERA, simulate_path, simulate_points, start_near
 
 import macvo_ros.doubt.appearance as appearance
 import macvo_ros.matching.lite.features as features
@@ -51,7 +52,6 @@ from macvo_ros.matching.patch_tracking import cut_patches, find_patches
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.settings.config import PoseConfig
 from macvo_ros.uncertainty.motion_prior import MotionPrior
-from simulated_tracks import CAMERA, simulate_path, simulate_points, start_near
 
 USERS = (
     appearance, features, rigid_departure, variance, patch_fit, patch_model, patch_refinement, rigid_flow,

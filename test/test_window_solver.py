@@ -141,9 +141,14 @@ class Motions:
 
     @staticmethod
     def drawn(
-        rng: np.random.Generator, rotation: np.ndarray, position: np.ndarray, share: float = 0.0, kept: float = 0.0, size: float = 1.0
+        rng: np.random.Generator,
+        rotation: np.ndarray,
+        position: np.ndarray,
+        share: float = 0.0,
+        kept: float = 0.0,
+        size: float = 1.0,
     ) -> Motions:
-        """size: of their errors; share: of the variance that is common to successive ones and fades by `kept` a frame (Gauss-Markov)."""
+        """size: of their errors; share: of the variance that is common to successive ones, fading by `kept` a frame."""
         sigma = size * np.array([2e-3, 2e-3, 2e-3, 5e-4, 5e-4, 5e-4])
         out, common = [], rng.normal(size=6)
         for k in range(1, len(rotation)):

@@ -93,7 +93,7 @@ class PatchFit:
     shift: (N, A) pixels; bent: (N, A, 2) change of the slopes, pixels at the patch's edge. noise: (N,) mean squared
     difference of grey levels that is left. likeness: (N,) normalised correlation of the two, 1 for the same, about 0
     for unrelated ones. answer: (N, A) by how much a shift comes out larger where the patch is looked for a pixel
-    farther: 1 for the same texture, about 0 for noise, whose gradients are in one of the images only; 1 where not asked.
+    farther: 1 for the same texture, about 0 for noise, whose gradients are in one of the images only; 1: not asked.
     """
 
     shift: Float32

@@ -143,8 +143,8 @@ def _linearised_natively(
     native = kernels()
     assert native is not None
     native(
-        "macvo_linearise", values, *values.shape, whole, count, math.isqrt(samples), extent[1], axes_of(unknowns), window,
-        ridge, template, normal, solver, project,
+        "macvo_linearise", values, *values.shape, whole, count, math.isqrt(samples), extent[1], axes_of(unknowns),
+        window, ridge, template, normal, solver, project,
     )  # fmt: skip
     return template, normal, solver, project
 

@@ -17,7 +17,7 @@
 The patch of the source image is compared with the target image warped by a *plane*: an affine map that starts as the
 plane through the dense match around the keypoint, foreshortened as the motion says (`foreshortening.py`). Slant and
 perspective inside the patch therefore do not bias the shift, and neither does the noise of the dense match. Unknowns:
-shift (u, v; only u for stereo), the plane's slopes, gain, offset and blur (`patch_model.py`). Vectorised over all keypoints.
+shift (u, v; only u for stereo), the plane's slopes, gain, offset and blur (`patch_model.py`). Vectorised.
 """
 
 from __future__ import annotations

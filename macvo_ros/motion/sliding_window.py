@@ -129,7 +129,7 @@ class SlidingWindow:
 
         covariance: (6, 6) of the motion from the frame before by which it was placed there, axes of that frame, if the
         motion was measured otherwise than by these points; None: it is a guess.
-        long_run: at least 1; by how much the variance of a sum of such motions is larger than the sum of theirs, because
+        long_run: at least 1; by how much the variance of a sum of such motions is larger than the sum of theirs, for
         successive ones err alike. The newest motion counts as it is, for it is all there is to say of the last step;
         once another has followed it counts by as much less, for it is the way that is asked for then.
         """
