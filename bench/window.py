@@ -16,7 +16,8 @@
 """What a window of frames does to the error, the covariance and the time of a frame.
 
     python -m bench.window [SEQUENCE ...] [--frames A:B] [--windows 2 4 8 16] [--loops SEED ...]
-                           [--truth-noise METRES,DEGREES,SECONDS[,METRES_PER_SECOND,SECONDS]] [--log NAME]
+                           [--truth-noise METRES,DEGREES,SECONDS[,METRES_PER_SECOND,SECONDS]]
+                           [--set NAME=VALUE ...] [--log NAME]
 
 SEQUENCE: folders with ground truth in any layout macvo reads. --loops: rendered rooms and corridors with these seeds.
 Of each: t_rel, r_rel (one frame), error over 10 frames, KITTI's t_err and r_err where the path is longer than 100 m,
@@ -108,11 +109,11 @@ def segment_errors(poses: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
     return float(t_err), float(r_err)
 
 
-def row(sequence: Sequence, frames: int, noise: TruthNoise | None) -> tuple[list[str], list[str]]:
+def row(sequence: Sequence, frames: int, noise: TruthNoise | None, settings: list[str]) -> tuple[list[str], list[str]]:
     """The figures of a window of so many frames, and its honesty by horizon."""
     truth = sequence.ground_truth
     assert truth is not None
-    timed = Timed(StereoOdometry(load_config(assignments=["matcher=lite", f"window.frames={frames}"])))
+    timed = Timed(StereoOdometry(load_config(assignments=["matcher=lite", f"window.frames={frames}", *settings])))
     run = run_sequence(sequence, timed, progress=False)
     metrics, _ = evaluate(run, truth, noise)
     step = min(10, len(truth) - 1)
@@ -144,6 +145,7 @@ def main() -> None:
     parser.add_argument("--windows", type=int, nargs="*", default=[2, 4, 8, 16])
     parser.add_argument("--loops", type=int, nargs="*", default=[])
     parser.add_argument("--truth-noise", help="as of macvo eval")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     parser.add_argument("--log", default="window")
     args = parser.parse_args()
     noise = None if args.truth_noise is None else parse_truth_noise(args.truth_noise)
@@ -156,8 +158,8 @@ def main() -> None:
         assert each.ground_truth is not None
         sequence = Kept(each) if isinstance(each, RenderedSequence) else each
         length = path_length(each.ground_truth)
-        text += f"{sequence.name}, {len(sequence)} frames, {length:.1f} m\n"
-        rows = [row(sequence, frames, noise) for frames in args.windows]
+        text += f"{sequence.name}, {len(sequence)} frames, {length:.1f} m {' '.join(args.set)}".rstrip() + "\n"
+        rows = [row(sequence, frames, noise, args.set) for frames in args.windows]
         text += format_table(HEADING, [figures for figures, _ in rows]) + "\n"
         text += f"NEES and motions within 3 sigma, noise of the truth {args.truth_noise or 'none'}\n"
         text += format_table(HONESTY, [honest for _, honest in rows]) + "\n\n"

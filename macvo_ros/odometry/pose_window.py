@@ -57,10 +57,6 @@ _COUNTED = 1e4
 not again."""
 _CHI2_6 = 22.46
 """99.9 % point of a chi-square variable with six degrees of freedom: farther from the two-frame motion is a fault."""
-_FOLLOWED = 0.5
-"""Points that are followed, of `keypoints.count`. With all of them the window takes 10.7 instead of 6.9 ms a frame; a
-KITTI drive turns wrong by the same 0.224 degrees a 100 m, ten frames of rendered walks are better by a seventh (no
-log)."""
 _BEGINNING = np.diag([1e-4] * 3 + [1e-6] * 3)
 """Covariance that the first pose of a window is told to have, metres^2 and radians^2; what is truly known of it is put
 in its place once the window is solved. Nothing that is seen tells where the window is as a whole, so it makes no
@@ -111,7 +107,7 @@ class PoseWindow:
     def __init__(self, config: Config, correlation: ErrorCorrelation) -> None:
         self._config = config
         self._correlation = correlation
-        self._count = round(_FOLLOWED * config.keypoints.count)
+        self._count = round(config.window.points * config.keypoints.count)
         self._excess = RunningMean(_MEMORY)
         self.reset()
 

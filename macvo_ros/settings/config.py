@@ -144,6 +144,10 @@ class WindowConfig:
     """Poses and points of several frames found together."""
 
     frames: int = setting(6, "Frames of the window, the newest included; 2: the paper's two frames.", low=2, high=64)
+    points: float = setting(
+        0.5, "Points that are followed, of keypoints.count; 1 drifts a little less and takes half as long again.",
+        low=0.1, high=1.0,
+    )  # fmt: skip
     keyframe_flow: float = setting(
         5.0, "A frame stays in the window when the view has moved by this since the last that does, pixels.",
         low=0.0, high=500.0,
