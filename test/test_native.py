@@ -42,7 +42,7 @@ import macvo_ros.matching.rigid_flow as rigid_flow
 import macvo_ros.matching.stereo_search as stereo_search
 import macvo_ros.motion.point_pairs as point_pairs
 import macvo_ros.motion.pose_solver as pose_solver
-import macvo_ros.motion.window_solver as window_solver
+import macvo_ros.motion.window_system as window_system
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_so3, transform
 from macvo_ros.images.frame import StereoFrame
@@ -55,7 +55,7 @@ from macvo_ros.uncertainty.motion_prior import MotionPrior
 
 USERS = (
     appearance, features, rigid_departure, variance, patch_fit, patch_model, patch_refinement, rigid_flow,
-    stereo_search, point_pairs, pose_solver, window_solver,
+    stereo_search, point_pairs, pose_solver, window_system,
 )  # fmt: skip
 MOTION = transform(exp_so3(np.array([0.01, -0.02, 0.005])), np.array([0.05, 0.02, 0.1]))
 
@@ -340,7 +340,7 @@ def test_windows_are_linearised_alike(twins) -> None:
     active = (rng.random(len(points)) < 0.8).astype(float)
     for damping in (0.0, 0.3):
         native, plain = twins(
-            lambda damping=damping: window_solver.linearise(
+            lambda damping=damping: window_system.linearise(
                 CAMERA, points, state, PoseConfig(), active, damping=damping
             )
         )

@@ -28,7 +28,8 @@ from simulated_tracks import CAMERA, known_start, pose_error, simulate_path, sim
 from macvo_ros.geometry.se3 import exp_so3, inverse, transform
 from macvo_ros.motion.sliding_window import NewPoints, Sightings, SlidingWindow
 from macvo_ros.motion.window_points import WindowPoints, WindowState
-from macvo_ros.motion.window_solver import linearise, solve_window
+from macvo_ros.motion.window_solver import solve_window
+from macvo_ros.motion.window_system import linearise
 from macvo_ros.odometry.published_step import increment_covariance, taken_in
 from macvo_ros.settings.config import PoseConfig
 from macvo_ros.uncertainty.relative_motion import RelativeMotion

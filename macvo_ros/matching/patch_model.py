@@ -20,8 +20,7 @@ Gauss-Newton on patches (`patch_fit.py`) needs the same matrices whoever asks: g
 Blur is an unknown because two views of a surface are never equally sharp: what comes nearer is magnified and the lens
 and our smoothing are not, a slanted wall is compressed in one camera of the pair, a fast turn smears, and reading
 between pixels smooths as well. Blurring a little adds the Laplacian of the image, and where texture is not symmetric
-that looks like a shift. In rendered corridors disparities err by 40 % less with it (median; `python -m
-bench.true_matches`).
+that looks like a shift (docs/lite.md says what it changes).
 """
 
 from __future__ import annotations

@@ -32,7 +32,8 @@ import numpy.typing as npt
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.motion.window_points import Bool, WindowPoints, WindowState
 from macvo_ros.motion.window_prior import PosePrior
-from macvo_ros.motion.window_solver import WindowSolution, linearise, solve_window
+from macvo_ros.motion.window_solver import WindowSolution, solve_window
+from macvo_ros.motion.window_system import linearise
 from macvo_ros.settings.config import PoseConfig
 
 Float64 = npt.NDArray[np.float64]

@@ -160,4 +160,33 @@ INLINE float exp_of(float value) {
   return power;
 }
 
+enum { MOST = 9 };  // unknowns of a patch, and the largest matrix that `invert` takes
+
+// Inverse of a positive definite (size, size) matrix, in place; nan throughout where it is none.
+static inline void invert(double *matrix, int size) {
+  double lower[MOST][MOST] = {{0}}, inverse[MOST][MOST] = {{0}};
+  for (int i = 0; i < size; i++) {
+    for (int j = 0; j <= i; j++) {
+      double sum = matrix[i * size + j];
+      for (int k = 0; k < j; k++) sum -= lower[i][k] * lower[j][k];
+      lower[i][j] = i == j ? (sum > 0 ? sqrt(sum) : NAN) : sum / lower[j][j];
+    }
+  }
+  for (int i = 0; i < size; i++) {  // of the triangle
+    inverse[i][i] = 1 / lower[i][i];
+    for (int j = 0; j < i; j++) {
+      double sum = 0;
+      for (int k = j; k < i; k++) sum -= lower[i][k] * inverse[k][j];
+      inverse[i][j] = sum / lower[i][i];
+    }
+  }
+  for (int i = 0; i < size; i++) {
+    for (int j = 0; j < size; j++) {
+      double sum = 0;
+      for (int k = i > j ? i : j; k < size; k++) sum += inverse[k][i] * inverse[k][j];
+      matrix[i * size + j] = sum;
+    }
+  }
+}
+
 #endif

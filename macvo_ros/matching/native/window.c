@@ -12,37 +12,10 @@
 // See the License for the specific language governing permissions and
 // limitations under the License.
 
-// The quadratic model of a window of frames, points eliminated: `linearise` of motion/window_solver.py. Unknowns of a
+// The quadratic model of a window of frames, points eliminated: `linearise` of motion/window_system.py. Unknowns of a
 // pose: [dt, dtheta] in odom axes; of a point: [a_u, a_v, d, b] (motion/window_points.py).
 
 #include "kernels.h"
-
-// Inverse of a symmetric positive (4, 4) matrix, in place; nan throughout where it is none.
-static void invert_four(double *matrix) {
-  double lower[4][4] = {{0}}, inverse[4][4] = {{0}};
-  for (int i = 0; i < 4; i++) {
-    for (int j = 0; j <= i; j++) {
-      double sum = matrix[4 * i + j];
-      for (int k = 0; k < j; k++) sum -= lower[i][k] * lower[j][k];
-      lower[i][j] = i == j ? (sum > 0 ? sqrt(sum) : NAN) : sum / lower[j][j];
-    }
-  }
-  for (int i = 0; i < 4; i++) {
-    inverse[i][i] = 1 / lower[i][i];
-    for (int j = 0; j < i; j++) {
-      double sum = 0;
-      for (int k = j; k < i; k++) sum -= lower[i][k] * inverse[k][j];
-      inverse[i][j] = sum / lower[i][i];
-    }
-  }
-  for (int i = 0; i < 4; i++) {
-    for (int j = 0; j < 4; j++) {
-      double sum = 0;
-      for (int k = i > j ? i : j; k < 4; k++) sum += inverse[k][i] * inverse[k][j];
-      matrix[4 * i + j] = sum;
-    }
-  }
-}
 
 // information += rows_a^T rows_b of two (3, 6) Jacobians, at blocks (a, b) of a (6 N, 6 N) matrix.
 INLINE void add_block(double *information, int64_t size, int64_t a, int64_t b, const double *rows_a, const double *rows_b) {
@@ -155,7 +128,7 @@ INLINE int macvo_window_system_body(const double *camera, int64_t frames, const 
     }
     block[10] += own_prior[4], block[11] += own_prior[4], block[14] += own_prior[4], block[15] += own_prior[4];
     for (int a = 0; a < 4; a++) block[5 * a] += damping * block[5 * a] + 1e-12;
-    invert_four(block);
+    invert(block, 4);
     double *step = shift + 4 * p, *to_point = back + 4 * p * size;
     for (int a = 0; a < 4; a++) {
       step[a] = -(block[4 * a] * pull[0] + block[4 * a + 1] * pull[1] + block[4 * a + 2] * pull[2] + block[4 * a + 3] * pull[3]);
