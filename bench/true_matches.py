@@ -46,6 +46,7 @@ from macvo_ros.rendering.sensor import Digitizer
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.visibility import Visibility, look
 from macvo_ros.settings.config import load_config
+from macvo_ros.uncertainty.row_field import RowField
 
 RESULTS = Path(__file__).parent / "results"
 KNOWN = ("", "flow", "disparity", "matched", "disparity matched", "flow disparity", "flow matched")
@@ -59,7 +60,7 @@ class ExactMatches:
 
     def __init__(self, sequence: RenderedSequence) -> None:
         assert sequence.ground_truth is not None
-        self._sequence, self._poses = sequence, sequence.ground_truth
+        self._sequence, self.poses = sequence, sequence.ground_truth
         self._views: dict[int, Visibility] = {}
 
     def disparity(self, index: int, pixel: np.ndarray) -> np.ndarray:
@@ -76,7 +77,7 @@ class ExactMatches:
         """(N, 2) pixels, from left image to left image."""
         camera = self._sequence.camera
         near = self.disparity(first, pixel) / (camera.fx * camera.baseline)
-        motion = inverse(self._poses[second]) @ self._poses[first]
+        motion = inverse(self.poses[second]) @ self.poses[first]
         return np.asarray(
             pixels(camera, rays(camera, pixel) @ motion[:3, :3].T + near[:, None] * motion[:3, 3]) - pixel
         )
@@ -103,9 +104,14 @@ class Walk:
         refine = odometry.matcher.refine
 
         def refined(
-            reference: StereoFrame, before: Match, current: StereoFrame, match: Match, pixel: np.ndarray
+            reference: StereoFrame,
+            before: Match,
+            current: StereoFrame,
+            match: Match,
+            pixel: np.ndarray,
+            *rows: RowField,
         ) -> PointMatches:
-            points = refine(reference, before, current, match, pixel)
+            points = refine(reference, before, current, match, pixel, *rows)
             return self._replaced(points, self.index[reference.stamp], self.index[current.stamp], known)
 
         odometry.matcher.refine = refined  # type: ignore[method-assign]

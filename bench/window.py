@@ -16,7 +16,7 @@
 """What a window of frames does to the error, the covariance and the time of a frame.
 
     python -m bench.window [SEQUENCE ...] [--frames A:B] [--windows 2 4 8 16] [--loops SEED ...]
-                           [--truth-noise METRES,DEGREES,SECONDS[,METRES_PER_SECOND,SECONDS]]
+                           [--truth-noise METRES,DEGREES,SECONDS[,...]]
                            [--set NAME=VALUE ...] [--log NAME]
 
 SEQUENCE: folders with ground truth in any layout macvo reads. --loops: rendered rooms and corridors with these seeds.

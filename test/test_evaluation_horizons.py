@@ -120,24 +120,27 @@ def test_noise_of_the_truth_is_that_of_errors_it_makes() -> None:
 
 def test_drift_of_the_truth_is_that_of_a_velocity_that_is_forgotten() -> None:
     rng = np.random.default_rng(4)
-    noise = TruthNoise(position=0.0, attitude=0.0, seconds=1.0, drift=0.06, drift_seconds=4.0)
-    step, kept = 0.05, np.exp(-0.05 / 4.0)
-    velocity = noise.drift * rng.normal(size=(4000, 3))
+    noise = TruthNoise(0.0, 0.0, seconds=1.0, drift=0.06, drift_seconds=4.0, turning=0.0002, turning_seconds=10.0)
+    step = 0.05
+    sigma, kept = np.repeat((0.06, 0.0002), 3), np.exp(-step / np.repeat((4.0, 10.0), 3))
+    velocity = sigma * rng.normal(size=(4000, 6))
     moved = np.zeros_like(velocity)
     for k in range(200):
         moved += step * velocity
-        velocity = kept * velocity + noise.drift * np.sqrt(1 - kept**2) * rng.normal(size=velocity.shape)
+        velocity = kept * velocity + sigma * np.sqrt(1 - kept**2) * rng.normal(size=velocity.shape)
         if k in (19, 199):
             expected = noise.covariance(np.zeros((1, 3)), np.array([(k + 1) * step]))[0]
-            np.testing.assert_allclose(moved.std(axis=0), np.sqrt(np.diag(expected)[:3]), rtol=0.05)
+            np.testing.assert_allclose(moved.std(axis=0), np.sqrt(np.diag(expected)), rtol=0.05)
 
 
 def test_noise_of_the_truth_is_read_with_and_without_drift() -> None:
     assert parse_truth_noise("0.02,0,0.25") == TruthNoise(0.02, 0.0, 0.25)
     assert parse_truth_noise("0.02,0,0.25,0.06,4") == TruthNoise(0.02, 0.0, 0.25, 0.06, 4.0)
+    turning = TruthNoise(0.02, 0.0, 0.25, 0.0, 1.0, np.radians(0.012), 10.0)
+    assert parse_truth_noise("0.02,0,0.25,0,1,0.012,10") == turning
 
 
-@pytest.mark.parametrize("text", ["1,2", "a,b,c", "0.1,0.1,0", "-1,0,1", "nan,0,1", "", "0,0,1,0.1", "0,0,1,-1,1"])
+@pytest.mark.parametrize("text", ["1,2", "a,b,c", "0.1,0.1,0", "-1,0,1", "nan,0,1", "", "0,0,1,0.1", "0,0,1,-1,1", "0,0,1,0,1,1"])
 def test_noise_that_is_none_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigError, match=r"for example 0\.003,0\.05,0\.5"):
         parse_truth_noise(text)

@@ -122,6 +122,15 @@ def test_keypoints_at_the_border_are_answered_for():
     assert np.isfinite(got.patch_var).all()
 
 
+def test_a_match_whose_patch_leaves_the_other_image_stays_that_of_the_dense_match():
+    source, target, truth = slanted_pair(np.zeros((2, 2)), np.array([-30.4, 0.0]))
+    pixel = np.column_stack((np.arange(32.0, 50.0), np.full(18, 100.0)))  # 2 to 19 pixels from the target's edge
+    dense = rough(truth, 0.2)[..., :1]
+    got = refine_matches(source, target, dense, pixel, axes=1, radius=10, stride=2)
+    assert np.array_equal(got.ok, pixel[:, 0] - 30.4 >= 10.6)
+    np.testing.assert_allclose(got.displacement[~got.ok], dense[100, 32:50][~got.ok], atol=1e-5)
+
+
 def test_bend_tells_a_surface_from_a_step_in_depth():
     source, target, truth = slanted_pair(SLANT, SHIFT)
     pixel = np.random.default_rng(10).uniform(60, 160, (50, 2))

@@ -79,6 +79,22 @@ def test_along_the_row_only():
     assert found.patch_var.shape == (len(POINTS), 1)
 
 
+@pytest.mark.parametrize("warp", [1.0, 1.5])
+def test_what_reaches_beyond_the_edge_is_not_found(warp):
+    """What is not in the image cannot be compared: taken for the edge's own grey it would pull a patch outward."""
+    texture, turn = Texture(8), warp * np.eye(2)
+    patches = cut_patches(image(texture, np.eye(2), np.zeros(2)), POINTS, 10, 2)
+    for reach, inside in ((10 * warp - 1, False), (10 * warp + 2, True)):
+        shift = np.array([reach, 0.0]) - (MIDDLE + (POINTS[0] - MIDDLE) @ turn.T) * np.array([1.0, 0.0])
+        true = MIDDLE + (POINTS[:3] - MIDDLE) @ turn.T + shift  # those of the first column, `reach` from the left edge
+        found = find_patches(
+            patches.subset(np.arange(3)), image(texture, turn, shift), true + 0.3, np.tile(turn, (3, 1, 1))
+        )
+        assert (found.found == inside).all()
+        if inside:
+            assert np.abs(found.pixel - true).max() < 0.03
+
+
 def test_another_surface_does_not_look_alike():
     first, other = (image(Texture(seed), np.eye(2), np.zeros(2)) for seed in (3, 4))
     patches = cut_patches(first, POINTS, 10, 2)

@@ -42,7 +42,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="run the paper's ablations and windows of 2 to 16 frames too (nine runs more)",
     )
     parser.add_argument(
-        "--truth-noise", metavar="M,DEG,S[,M/S,S]",
+        "--truth-noise", metavar="M,DEG,S[,M/S,S[,DEG/S,S]]",
         help="noise of the truth itself, for the honesty by horizon: one sigma of position (metres) and attitude "
         "(degrees), and the seconds over which it changes; then, for a GPS/IMU truth, of its velocity, and the seconds "
         "over which that changes",

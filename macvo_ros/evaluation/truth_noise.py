@@ -33,7 +33,8 @@ class TruthNoise:
 
     position: metres, attitude: radians, one sigma of each component; seconds: over which noise falls to 1/e.
     drift: metres per second, one sigma of each component of the noise of its velocity, as a GPS/IMU truth has it,
-    forgotten over drift_seconds: this part of an error goes on growing.
+    forgotten over drift_seconds: this part of an error goes on growing. turning: radians per second, the same of its
+    attitude, as gyroscopes have it, forgotten over turning_seconds.
     """
 
     position: float
@@ -41,6 +42,8 @@ class TruthNoise:
     seconds: float
     drift: float = 0.0
     drift_seconds: float = 1.0
+    turning: float = 0.0
+    turning_seconds: float = 1.0
 
     def covariance(self, moved: Float64, elapsed: Float64) -> Float64:
         """(M, 6, 6) covariance that the truth's noise gives to errors of motions.
@@ -52,25 +55,34 @@ class TruthNoise:
         out = np.zeros((len(moved), 6, 6))
         square = (moved**2).sum(axis=1)[:, None, None] * np.eye(3) - moved[:, :, None] * moved[:, None, :]
         out[:, :3, :3] = 2 * self.position**2 * new[:, None, None] * np.eye(3) + self.attitude**2 * square
-        # The integral of a velocity that is forgotten: (v t)^2 at first, 2 v^2 T t in the end.
-        ratio = elapsed / self.drift_seconds
-        drifted = 2 * (self.drift * self.drift_seconds) ** 2 * (ratio - 1.0 + np.exp(-ratio))
-        out[:, :3, :3] += drifted[:, None, None] * np.eye(3)
-        out[:, 3:, 3:] = 2 * self.attitude**2 * new[:, None, None] * np.eye(3)
+        out[:, :3, :3] += _drifted(self.drift, self.drift_seconds, elapsed)[:, None, None] * np.eye(3)
+        turned = 2 * self.attitude**2 * new + _drifted(self.turning, self.turning_seconds, elapsed)
+        out[:, 3:, 3:] = turned[:, None, None] * np.eye(3)
         return out
 
 
+def _drifted(velocity: float, memory: float, elapsed: Float64) -> Float64:
+    """(M,) variance of the integral of a velocity that is forgotten: (v t)^2 at first, 2 v^2 T t in the end."""
+    ratio = elapsed / memory
+    return np.asarray(2 * (velocity * memory) ** 2 * (ratio - 1.0 + np.exp(-ratio)))
+
+
 def parse_truth_noise(text: str) -> TruthNoise:
-    """METRES,DEGREES,SECONDS of the command line, or these and METRES_PER_SECOND,SECONDS of a drift."""
+    """METRES,DEGREES,SECONDS of the command line, and METRES_PER_SECOND,SECONDS and DEGREES_PER_SECOND,SECONDS after it.
+
+    The latter two are of drifts, and may be left out.
+    """
     try:
-        position, degrees, seconds, *drift = (float(part) for part in text.split(","))
+        numbers = [float(part) for part in text.split(",")]
     except ValueError:
-        position, degrees, seconds, drift = math.nan, math.nan, math.nan, []
-    velocity, kept = drift if len(drift) == 2 else (math.nan if drift else 0.0, 1.0)
-    sizes, times = (position, degrees, velocity), (seconds, kept)
+        numbers = []
+    filled = [*numbers, *(0.0, 1.0, 0.0, 1.0)[len(numbers) - 3 :]] if len(numbers) in (3, 5, 7) else [math.nan] * 7
+    position, degrees, seconds, velocity, kept, turning, turning_kept = filled
+    sizes, times = (position, degrees, velocity, turning), (seconds, kept, turning_kept)
     if not (all(0 <= size < math.inf for size in sizes) and all(0 < time < math.inf for time in times)):
         raise ConfigError(
             "noise of the truth: expected METRES,DEGREES,SECONDS (for example 0.003,0.05,0.5), or five numbers with "
-            f"METRES_PER_SECOND,SECONDS of a drift after them, got {text!r}"
+            "METRES_PER_SECOND,SECONDS of a drift after them, or seven with DEGREES_PER_SECOND,SECONDS after those, "
+            f"got {text!r}"
         )
-    return TruthNoise(position, math.radians(degrees), seconds, velocity, kept)
+    return TruthNoise(position, math.radians(degrees), seconds, velocity, kept, math.radians(turning), turning_kept)

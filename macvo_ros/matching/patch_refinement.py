@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.matching.native.library import kernels
-from macvo_ros.matching.patch_fit import Place, Search, fit_patches
+from macvo_ros.matching.patch_fit import Place, Search, fit_patches, inside
 from macvo_ros.matching.patch_model import PatchModel, linearise, patch_window
 
 Float32 = npt.NDArray[np.float32]
@@ -127,6 +127,7 @@ def refine_patches(
     expected = Place(middle, warp, foreshortening=foreshortening)
     fit = fit_patches(model, model.offsets, model.window, values, expected, Search(_ITERATIONS, float(largest) / 2))
     ok = (np.abs(fit.shift).max(axis=1) <= largest) & np.isfinite(fit.shift).all(axis=1)
+    ok &= inside(expected, model.offsets, target.shape)
     slope += np.where(ok[:, None, None], fit.bent / np.float32(model.radius), np.float32(0))
     at_pixel = start + (slope @ (pixel - whole)[:, :, None])[:, :, 0]
     return Refinement(

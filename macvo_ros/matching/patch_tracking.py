@@ -27,7 +27,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.matching.patch_fit import Place, Search, fit_patches
+from macvo_ros.matching.patch_fit import Place, Search, fit_patches, inside
 from macvo_ros.matching.patch_model import linearise, patch_window
 
 Float32 = npt.NDArray[np.float32]
@@ -122,6 +122,7 @@ def find_patches(
     here = (turn[:, :axes, :axes] ** 2 @ patches.spread[:, :, None])[:, :, 0]
     at_point = fit.shift + (fit.bent @ patches.offset[:, :, None])[:, :, 0] / np.float32(patches.radius[0])
     found = np.isfinite(fit.shift).all(axis=1) & (np.abs(fit.shift).max(axis=1) <= _MAX_SHIFT)
+    found &= inside(place, offsets, image.shape)
     return FoundPatches(
         pixel=expected + np.where(found[:, None], (turn[:, :, :axes] @ at_point[:, :, None])[:, :, 0], 0.0),
         patch_var=(fit.noise[:, None] * here).astype(np.float64),

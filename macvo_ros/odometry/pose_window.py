@@ -31,7 +31,7 @@ import numpy.typing as npt
 from macvo_ros.geometry.se3 import difference, inverse, lever_arm, transform
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
-from macvo_ros.motion.followed_points import PointPatches, SmoothPair, first_views, follow
+from macvo_ros.motion.followed_points import RELIEF_DEPTH, PointPatches, SmoothPair, first_views, follow
 from macvo_ros.motion.sliding_window import NewPoints, Sightings, SlidingWindow
 from macvo_ros.motion.two_frame import TwoFrameResult
 from macvo_ros.motion.window_solver import WindowSolution
@@ -178,12 +178,13 @@ class PoseWindow:
         kernel = self._correlation.kernel(pixel[followed], pixel[followed])
         np.fill_diagonal(kernel, 1.0)
         crowding[followed] = kernel.sum(axis=1) * max(1.0, self._excess.mean)
-        disparity = _SHARED * np.minimum(new.disparity_var, new.matched_disparity_var) + step.calibration_var
+        views = first_views(images.left, step.first_view, new)
+        common = step.calibration_var + (RELIEF_DEPTH * views.relief) ** 2
+        disparity = _SHARED * np.minimum(new.disparity_var, new.matched_disparity_var) + common
         shared = np.vstack((_SHARED * new.flow_var.T, disparity))
         first = step.lens.corrected(np.vstack((new.pixel.T, new.disparity)))
-        window.promote(NewPoints(first[:2], first[2], new.disparity_var + step.calibration_var, shared), crowding)
+        window.promote(NewPoints(first[:2], first[2], new.disparity_var + common, shared), crowding)
         if len(new.pixel):
-            views = first_views(images.left, step.first_view, new)
             self._views = views if self._views is None else self._views.joined(views)
         anchor = window.points.anchor
         gone = window.make_room(self._config.pose)

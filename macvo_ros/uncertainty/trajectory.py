@@ -33,12 +33,12 @@ Float64 = npt.NDArray[np.float64]
 MINIMUM_VARIANCE = 1e-12
 """Floor of the eigenvalues of a published covariance (a micrometre, a microradian)."""
 
-_CORRELATED_SHARE, _CORRELATED_KEPT = 0.35, 0.95
+_CORRELATED_SHARE, _CORRELATED_KEPT = 0.08, 0.92
 """Points that are seen again are mismatched again in the same way, so the errors of successive motions are alike: in
-units of their covariance S they have a covariance of 0.35 S that fades over 20 frames. Measured with `lite` on twelve
-rendered walks by `python -m bench.successive_errors`: 0.42 S at a lag of 1 frame, 0.40 at 4, 0.32 at 8, 0.27 at 16, and
-0.27 to 0.10 without the two streets. We model the common part as six unknowns that wander (Gauss-Markov), and carry the
-covariance of the pose's error with them along the path."""
+units of their covariance S they have a covariance of 0.08 S that fades over 12 frames. Measured with `lite` on rendered
+walks by `python -m bench.successive_errors`; motions by two halves of the keypoints of real drives differ by no more
+(`--halves`). We model the common part as six unknowns that wander (Gauss-Markov), and carry the covariance of the
+pose's error with them along the path."""
 LONG_RUN = 1.0 + 2.0 * _CORRELATED_SHARE * _CORRELATED_KEPT / (1.0 - _CORRELATED_KEPT)
 """Variance of the sum of many successive motions over the sum of their variances, by the same figures."""
 
