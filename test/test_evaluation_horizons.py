@@ -140,7 +140,9 @@ def test_noise_of_the_truth_is_read_with_and_without_drift() -> None:
     assert parse_truth_noise("0.02,0,0.25,0,1,0.012,10") == turning
 
 
-@pytest.mark.parametrize("text", ["1,2", "a,b,c", "0.1,0.1,0", "-1,0,1", "nan,0,1", "", "0,0,1,0.1", "0,0,1,-1,1", "0,0,1,0,1,1"])
+@pytest.mark.parametrize(
+    "text", ["1,2", "a,b,c", "0.1,0.1,0", "-1,0,1", "nan,0,1", "", "0,0,1,0.1", "0,0,1,-1,1", "0,0,1,0,1,1"]
+)
 def test_noise_that_is_none_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigError, match=r"for example 0\.003,0\.05,0\.5"):
         parse_truth_noise(text)

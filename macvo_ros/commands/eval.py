@@ -44,8 +44,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--truth-noise", metavar="M,DEG,S[,M/S,S[,DEG/S,S]]",
         help="noise of the truth itself, for the honesty by horizon: one sigma of position (metres) and attitude "
-        "(degrees), and the seconds over which it changes; then, for a GPS/IMU truth, of its velocity, and the seconds "
-        "over which that changes",
+        "(degrees), and the seconds over which it changes; then, for a truth that drifts, of its velocity, and the "
+        "seconds over which that changes, and the same of its attitude",
     )  # fmt: skip
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures as JSON")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write trajectories, JSON and report.html there")

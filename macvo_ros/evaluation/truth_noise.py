@@ -68,9 +68,9 @@ def _drifted(velocity: float, memory: float, elapsed: Float64) -> Float64:
 
 
 def parse_truth_noise(text: str) -> TruthNoise:
-    """METRES,DEGREES,SECONDS of the command line, and METRES_PER_SECOND,SECONDS and DEGREES_PER_SECOND,SECONDS after it.
+    """METRES,DEGREES,SECONDS of the command line; METRES_PER_SECOND,SECONDS and DEGREES_PER_SECOND,SECONDS may follow.
 
-    The latter two are of drifts, and may be left out.
+    The latter two are of drifts.
     """
     try:
         numbers = [float(part) for part in text.split(",")]
