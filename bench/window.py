@@ -21,10 +21,10 @@
 
 SEQUENCE: folders with ground truth in any layout macvo reads. --loops: rendered rooms and corridors with these seeds.
 Of each: t_rel, r_rel (one frame), error over 10 frames, KITTI's t_err and r_err where the path is longer than 100 m,
-ATE as published and smoothed, the error at the end, NEES of motions (6 is honest), the part of the poses' components
-within 3 sigma, and the median time of the window in a frame. Below it the NEES of the path since an earlier frame and
-the share of motions all of whose components are within 3 sigma, by horizon, with the truth's noise as stated. Writes
-bench/results/NAME.txt (window.txt).
+ATE as published and smoothed, how far the path is apart from the first window's, the error at the end, NEES of motions
+(6 is honest), the part of the poses' components within 3 sigma, and the median time of the window in a frame. Below it
+the NEES of the path since an earlier frame and the share of motions all of whose components are within 3 sigma, by
+horizon, with the truth's noise as stated. Writes bench/results/NAME.txt (window.txt).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ WORLDS = ("room", "corridor")
 LENGTHS = range(100, 801, 100)
 HEADING = [
     "window", "t_rel [mm]", "r_rel [deg]", "t 10 [mm]", "r 10 [deg]", "t_err [%]", "r_err [deg/100 m]", "ATE [m]",
-    "smoothed", "end [m]", "NEES", "median", "pose < 3 sigma", "tracking", "window [ms]",
+    "smoothed", "apart [m]", "end [m]", "NEES", "median", "pose < 3 sigma", "tracking", "window [ms]",
 ]  # fmt: skip
 HONESTY = ["window", *(f"{seconds:g} s" if seconds else "1 frame" for seconds in SECONDS)]
 
@@ -109,8 +109,10 @@ def segment_errors(poses: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
     return float(t_err), float(r_err)
 
 
-def row(sequence: Sequence, frames: int, noise: TruthNoise | None, settings: list[str]) -> tuple[list[str], list[str]]:
-    """The figures of a window of so many frames, and its honesty by horizon."""
+def row(
+    sequence: Sequence, frames: int, noise: TruthNoise | None, settings: list[str], other: np.ndarray | None
+) -> tuple[list[str], list[str], np.ndarray]:
+    """The figures of a window of so many frames, its honesty by horizon, and its path; other: another path."""
     truth = sequence.ground_truth
     assert truth is not None
     timed = Timed(StereoOdometry(load_config(assignments=["matcher=lite", f"window.frames={frames}", *settings])))
@@ -126,15 +128,17 @@ def row(sequence: Sequence, frames: int, noise: TruthNoise | None, settings: lis
     ate, _ = absolute_trajectory_error(smoothed, anchored(truth, smoothed[0]))
     figures = [
         1e3 * metrics.t_rel, metrics.r_rel, 1e3 * np.linalg.norm(later[:, :3], axis=1).mean(),
-        np.degrees(np.linalg.norm(later[:, 3:], axis=1)).mean(), t_err, r_err, metrics.ate_rmse, ate, metrics.end_error,
+        np.degrees(np.linalg.norm(later[:, 3:], axis=1)).mean(), t_err, r_err, metrics.ate_rmse, ate,
+        float("nan") if other is None else absolute_trajectory_error(run.poses, other)[0], metrics.end_error,
         metrics.nees_relative_mean, metrics.nees_relative_median, 100 * metrics.pose_within_3sigma,
     ]  # fmt: skip
-    digits = (3, 4, 3, 4, 3, 3, 4, 4, 4, 1, 1, 0)
+    digits = (3, 4, 3, 4, 3, 3, 4, 4, 5, 4, 1, 1, 0)
     cells = [f"{value:.{places}f}" if np.isfinite(value) else "" for value, places in zip(figures, digits, strict=True)]
     window = f"{1e3 * float(np.median(timed.seconds[1:])):.1f}" if frames > 2 else ""
     honest = [f"{each.nees_mean:.1f} ({100 * each.frames_within_3sigma:.0f} %)" for each in metrics.horizons]
     honest += [""] * (len(SECONDS) - len(honest))
-    return [str(frames), *cells, f"{metrics.tracking}/{metrics.frames - 1}", window], [str(frames), *honest]
+    figures_row = [str(frames), *cells, f"{metrics.tracking}/{metrics.frames - 1}", window]
+    return figures_row, [str(frames), *honest], run.poses
 
 
 def main() -> None:
@@ -159,10 +163,12 @@ def main() -> None:
         sequence = Kept(each) if isinstance(each, RenderedSequence) else each
         length = path_length(each.ground_truth)
         text += f"{sequence.name}, {len(sequence)} frames, {length:.1f} m {' '.join(args.set)}".rstrip() + "\n"
-        rows = [row(sequence, frames, noise, args.set) for frames in args.windows]
-        text += format_table(HEADING, [figures for figures, _ in rows]) + "\n"
+        rows: list[tuple[list[str], list[str], np.ndarray]] = []
+        for frames in args.windows:
+            rows.append(row(sequence, frames, noise, args.set, rows[0][2] if rows else None))
+        text += format_table(HEADING, [figures for figures, *_ in rows]) + "\n"
         text += f"NEES and motions within 3 sigma, noise of the truth {args.truth_noise or 'none'}\n"
-        text += format_table(HONESTY, [honest for _, honest in rows]) + "\n\n"
+        text += format_table(HONESTY, [honest for _, honest, _ in rows]) + "\n\n"
         print(text, flush=True)
         atomic_write(RESULTS / f"{args.log}.txt", f"{text}{measured_with()}\n")
 
