@@ -21,6 +21,7 @@ import pytest
 
 import macvo_ros.matching.patch_fit as patch_fit
 import macvo_ros.matching.patch_model as patch_model
+import macvo_ros.matching.patch_refinement as patch_refinement
 from macvo_ros.images.frame import smoothed
 from macvo_ros.matching.patch_refinement import refine_matches
 
@@ -129,6 +130,15 @@ def test_a_match_whose_patch_leaves_the_other_image_stays_that_of_the_dense_matc
     got = refine_matches(source, target, dense, pixel, axes=1, radius=10, stride=2)
     assert np.array_equal(got.ok, pixel[:, 0] - 30.4 >= 10.6)
     np.testing.assert_allclose(got.displacement[~got.ok], dense[100, 32:50][~got.ok], atol=1e-5)
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_no_points_have_no_planes(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(patch_refinement, "kernels", lambda: None)
+    none = np.empty((0, 2), np.int64)
+    value, slope, bend = patch_refinement.fitted_plane(np.zeros((60, 80, 1), np.float32), none, np.ones(2))
+    assert (value.shape, slope.shape, bend.shape) == ((0, 1), (0, 1, 2), (0,))
 
 
 def test_bend_tells_a_surface_from_a_step_in_depth():

@@ -200,4 +200,4 @@ def _index(whole: Whole, side: Whole, height: int, width: int) -> Whole:
     """(N, S * S) flat indices of the pixels at all pairs of (S,) offsets from (N, 2) pixels; outside is the edge."""
     column = np.clip(whole[:, 0, None] + side, 0, width - 1)
     row = np.clip(whole[:, 1, None] + side, 0, height - 1) * width
-    return np.asarray((row[:, :, None] + column[:, None, :]).reshape(len(whole), -1))
+    return np.asarray((row[:, :, None] + column[:, None, :]).reshape(len(whole), len(side) ** 2))
