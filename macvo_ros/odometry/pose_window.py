@@ -48,8 +48,8 @@ Bool = npt.NDArray[np.bool_]
 
 _SHARED = 0.7
 """Part of the variance of a point's matches that is the same in all frames it is compared with its first view in.
-`python -m bench.shared_errors`: 0.78 to 1 between neighbouring frames, 0.64 to 0.79 three or four apart, 0.5 at five to
-eight."""
+`python -m bench.shared_errors`: 0.60 to 0.94 between neighbouring frames, 0.52 to 0.90 three or four apart, 0.40 to
+0.83 at five to eight."""
 _APART = 0.2
 """A new point is at least this far from one that is followed, in sides of keypoints' cells; chosen, not measured."""
 _COUNTED = 1e4
