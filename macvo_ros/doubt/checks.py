@@ -46,7 +46,8 @@ ELSEWHERE = "elsewhere"
 class Checks:
     """Figures of one frame; what is usual for each is measured by `python -m bench.sound_frames`.
 
-    residuals: mean squared residual of the inliers per degree of freedom (1: as promised).
+    residuals: mean squared residual of the inliers per degree of freedom (1: as promised), but for what a turned right
+    camera explains: that is the calibration's error, not the matches', and learned (`online_calibration.py`).
     epipolar_error: how many times farther than is usual for these cameras stereo matches leave their rows.
     unknown_depth: by how much more (0 to 1) of the keypoints have no known depth than in the reference frame.
     flow_sigma: standard deviation of a keypoint's flow (median) over the image's width: how well they are found again.
@@ -84,7 +85,7 @@ def run_checks(
     rejected = known & ~result.solution.inlier
     other, agree = find_second_motion(config.pose, point_pairs(camera, result.points.subset(rejected)), predicted)
     checks = Checks(
-        residuals=result.solution.chi2 if metric else 0.0,
+        residuals=result.unexplained_chi2 if metric else 0.0,
         epipolar_error=math.sqrt((frames.match.row_check().epipolar_var + _ROWS**2) / (usual + _ROWS**2)),
         unknown_depth=max(float(depth[0].mean() - depth[1].mean()), 0.0),
         flow_sigma=float(np.median(result.landmarks.match_sigma) / camera.width),

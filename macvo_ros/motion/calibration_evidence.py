@@ -16,6 +16,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
@@ -23,15 +25,28 @@ from macvo_ros.geometry.camera import pixels
 from macvo_ros.geometry.se3 import skew
 from macvo_ros.motion.pose_solver import PoseSolution
 from macvo_ros.uncertainty.block_scatter import Evidence
-from macvo_ros.uncertainty.calibration_model import CalibrationModel, Keypoints
+from macvo_ros.uncertainty.calibration_model import ROTATIONS, CalibrationModel, Keypoints
 
 Float64 = npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class CalibrationEvidence:
+    """What one motion has to do with the calibration.
+
+    told: what its residuals say of it. sensitivity: (6, C) error of the motion per unit of each error, negative.
+    turned: the share of the squared residuals, 0 to 1, that a right camera turned from where it is taken to be explains.
+    """
+
+    told: Evidence
+    sensitivity: Float64
+    turned: float
+
+
 def calibration_evidence(
     model: CalibrationModel, reference: Float64, current: Float64, solution: PoseSolution, used: Float64
-) -> tuple[Evidence, Float64]:
-    """Evidence about the errors of the calibration, and the (6, C) error of the motion per unit of each, negative.
+) -> CalibrationEvidence:
+    """What the residuals say of the errors of the calibration.
 
     reference, current: (N, 3) the points in both frames, metres, the (C,) errors `used` corrected: where both frames
     together see them. What an error does must not depend on the noise that is in the residual (`common_points.py`): a
@@ -57,6 +72,17 @@ def calibration_evidence(
     seen *= root[:, None]
     # Of a matrix with itself: BLAS then takes one thread, where two would wait for each other.
     information = seen.T @ seen
-    score = (root * solution.residual.reshape(-1)) @ seen
+    residual = root * solution.residual.reshape(-1)
+    score = residual @ seen
     scaling = solution.motion[:3, 3] @ sensitivity[:3]
-    return Evidence(information, score + information @ used, scaling), sensitivity
+    told = Evidence(information, score + information @ used, scaling)
+    return CalibrationEvidence(
+        told, sensitivity, _explained(information, score, ROTATIONS) / max(residual @ residual, 1e-12)
+    )
+
+
+def _explained(information: Float64, score: Float64, errors: list[int]) -> float:
+    """By how much the best values of some of the errors lower the sum of squared residuals: s^T J^-1 s."""
+    own = score[errors]
+    best = np.linalg.lstsq(information[np.ix_(errors, errors)], own, rcond=None)[0]
+    return float(own @ best)

@@ -62,7 +62,8 @@ class TwoFrameResult:
     calibration: (6, 3 K) its sensitivity to the knots of the calibration's error (`calibration_error.py`); where that
     is learned, followed by those to what is learned (`calibration_model.py`), to the share the baseline is off by, and
     by what was corrected (`OnlineCalibration.covariance`).
-    evidence: what the residuals say of the calibration; None where nothing is learned.
+    evidence: what the residuals say of the calibration; None where nothing is learned. turned: the share of the squared
+    residuals that a turned right camera explains.
     flow: (N, 2) pixels, of the keypoints. points: their refined matches, as measured
     in the images: without what was learned of the calibration.
     chosen: how many keypoints were looked for.
@@ -82,6 +83,12 @@ class TwoFrameResult:
     prior_share: float
     timings: dict[str, float]
     evidence: Evidence | None = None
+    turned: float = 0.0
+
+    @property
+    def unexplained_chi2(self) -> float:
+        """Mean squared residual of the inliers that neither the motion nor a turned right camera explains."""
+        return self.solution.chi2 * (1.0 - self.turned)
 
     @property
     def median_flow(self) -> float:
@@ -135,10 +142,11 @@ def two_frame_motion(
         covariance *= _kept_promise(max(solution.worst_chi2, pattern), int(agree.sum()))
         from_prior = np.asarray(np.linalg.solve(solution.information, prior.information), dtype=np.float64)
         covariance += from_prior @ np.linalg.solve(prior.information, from_prior.T)
-    evidence = None
+    evidence, turned = None, 0.0
     if assumed.error is not None:
-        told, learned = calibration_evidence(assumed.model, common.reference, common.current, solution, assumed.error)
-        evidence = told if metric else None
+        seen = calibration_evidence(assumed.model, common.reference, common.current, solution, assumed.error)
+        learned, turned = seen.sensitivity, seen.turned
+        evidence = seen.told if metric else None
         scale = np.concatenate((solution.motion[:3, 3], np.zeros(3)))[:, None]
         calibration = np.hstack((calibration, learned, scale, (learned @ assumed.error)[:, None]))
     laps.end("pose")
@@ -155,6 +163,7 @@ def two_frame_motion(
         prior_share=float(np.abs(np.linalg.eigvals(from_prior)).max()),
         timings=laps.seconds,
         evidence=evidence,
+        turned=turned,
     )
 
 

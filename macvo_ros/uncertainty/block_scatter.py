@@ -54,6 +54,10 @@ class Evidence:
         scaling = self.scaling + other.scaling
         return Evidence(self.information + other.information, self.score + other.score, scaling)
 
+    def since(self, known: Float64) -> Evidence:
+        """About what c differs by from (C,) `known`."""
+        return Evidence(self.information, self.score - self.information @ known, self.scaling)
+
     def times(self, factor: float) -> Evidence:
         """Worth so much more."""
         return Evidence(factor * self.information, factor * self.score, factor * self.scaling)

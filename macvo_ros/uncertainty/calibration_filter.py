@@ -102,10 +102,11 @@ class CalibrationFilter:
         *,
         parts: tuple[tuple[int, ...], ...] = (),
         scaling: int | None = None,
+        mean: Float64 | None = None,
         memory: float = MEMORY,
         few: float = FEW,
     ) -> None:
-        """sigma: (C,) of the prior, whose mean is 0: the calibration is as it was told.
+        """sigma: (C,) of the prior; mean: (C,) of it, None: 0, the calibration is as it was told.
 
         considered: those that are never corrected; rows: those that rows show; parts: those that are off together, if
         at all, unless everything is; none: everything is. scaling: the one whose prior bounds the scale of
@@ -115,6 +116,7 @@ class CalibrationFilter:
         self.sigma = np.array(sigma)
         self._memory, self._few = memory, few
         size = len(sigma)
+        self._mean = np.zeros(size) if mean is None else np.array(mean)
         self._considered, self._scaling = np.isin(np.arange(size), considered), scaling
         self._bias, self._row_bias = (np.full(size, _CONSTANT_BIAS) for _ in range(2))
         self._row_bias[list(rows)] = _ROW_BIAS
@@ -137,7 +139,8 @@ class CalibrationFilter:
 
         Both err alike, but for what changes with the scene; what bounds the scale is left out, for it is no evidence.
         """
-        return self.change_of(self._all, np.zeros(len(self.sigma)))
+        change, sigma = self.change_of(self._all, self._mean)
+        return self._mean + change, sigma
 
     def change_of(self, changed: Bool, known: Float64) -> tuple[Float64, Float64]:
         """(C,) what the evidence says that errors changed by since they were `known`, (C,), and its sigma likewise.
@@ -148,7 +151,7 @@ class CalibrationFilter:
         if self._scaling is not None:
             changes[self._scaling] = _SCENE_BIAS
         so_far = self._so_far(bounded=False)
-        since = replace(so_far, score=so_far.score - so_far.information @ (known / self.sigma))
+        since = replace(so_far, score=so_far.score - so_far.information @ ((known - self._mean) / self.sigma))
         found = since.posterior(changes, changed)
         return self.sigma * found.mean, self.sigma * np.sqrt(np.diagonal(found.covariance))
 
@@ -161,7 +164,7 @@ class CalibrationFilter:
         information = self._evidence.information * sigma[:, None] * sigma
         every = np.linalg.inv(np.eye(len(sigma)) + information)
         one = np.linalg.inv(np.eye(len(sigma)) + information * self._block_share)
-        found = sigma * (every @ (sigma * self._evidence.score))
+        found = self._mean + sigma * (every @ (sigma * self._evidence.score))
         return np.asarray(found), np.asarray(sigma * np.sqrt(np.diagonal(one)))
 
     def claimed_scale(self) -> tuple[float, float]:
@@ -186,14 +189,14 @@ class CalibrationFilter:
         information = self._evidence.information * self.sigma[:, None] * self.sigma
         values, vectors = np.linalg.eigh(information)
         seen = values * self._block_share > 1.0
-        score = self._evidence.score * self.sigma - information @ (truth / self.sigma)
+        score = self._evidence.score * self.sigma - information @ ((truth - self._mean) / self.sigma)
         squares = (vectors[:, seen].T @ score) ** 2 / values[seen]
         return float(squares.mean() - 1.0) * self._block_share if seen.any() else 0.0
 
     def learn(self, evidence: Evidence, seconds: float) -> None:
         """Take in one frame that is `seconds` after the last."""
         kept = float(np.exp(-max(seconds, 0.0) / self._memory))
-        self._evidence = self._evidence.times(kept).plus(evidence)
+        self._evidence = self._evidence.times(kept).plus(evidence.since(self._mean))
         self._frames = kept * self._frames + 1.0
         self._seconds = kept * self._seconds + seconds
         self._since += seconds
@@ -216,7 +219,7 @@ class CalibrationFilter:
         error = min(self._since / _BEGIN, 1.0) * mean
         left = known - error
         scale = self.sigma[:, None] * self.sigma
-        return CalibrationEstimate(self.sigma * error, (covariance + np.outer(left, left)) * scale)
+        return CalibrationEstimate(self._mean + self.sigma * error, (covariance + np.outer(left, left)) * scale)
 
     def _corrected(self, found: Posterior) -> tuple[Float64, Float64]:
         """Mean and covariance, in sigmas of the prior, where those that are only considered are as told."""

@@ -55,6 +55,8 @@ PARTS = ((PITCH, ROLL), (YAW, FOCAL_RIGHT, AHEAD), (FOCAL, K1, CENTRE_U, CENTRE_
 """What is off together, if at all: the right camera across its rows, and along them; the lenses."""
 ROWS = (PITCH, ROLL)
 """Those that the rows of stereo matches show."""
+ROTATIONS = [PITCH, YAW, ROLL]
+"""Those that a knock changes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,12 +36,10 @@ from macvo_ros.uncertainty.calibration_filter import CalibrationEstimate, Calibr
 from macvo_ros.uncertainty.calibration_model import (
     CONSIDERED,
     PARTS,
-    PITCH,
-    ROLL,
+    ROTATIONS,
     ROWS,
     SCALING,
     SIZE,
-    YAW,
     CalibrationModel,
 )
 from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
@@ -51,7 +49,6 @@ from macvo_ros.uncertainty.row_field import RowField, RowLearning
 Float64 = npt.NDArray[np.float64]
 
 _log = logging.getLogger(__name__)
-_ROTATIONS = [PITCH, YAW, ROLL]
 LEAST_FLOW = 0.004
 """Of the image's width: a frame that moved less (its median flow) shows less of a field of 0.4 pixels than half a
 hundredth of a pixel, which matching is biased by."""
@@ -98,19 +95,19 @@ class OnlineCalibration:
         self.prior = self.model.prior_sigma(config.prior)
         self._baseline = config.prior.baseline
         self._scatter, self._row_scatter = (BlockScatter(self.prior, assumed) for assumed in (_SCATTER, _ROW_SCATTER))
-        self._filter = self._from(self.prior)
+        self._filter = self._from(self.prior, np.zeros(SIZE))
         self._field = CalibrationField.of(camera)
         self.knocks = 0
         self._rows = RowLearning(self.model, self.prior)
         self._watch()
 
-    def _from(self, sigma: Float64) -> CalibrationFilter:
-        """A filter that has learned nothing yet, whose prior has (C,) `sigma`."""
-        return CalibrationFilter(sigma, CONSIDERED, ROWS, parts=PARTS, scaling=SCALING)
+    def _from(self, sigma: Float64, mean: Float64) -> CalibrationFilter:
+        """A filter that has learned nothing yet, whose prior has (C,) `sigma` about `mean`."""
+        return CalibrationFilter(sigma, CONSIDERED, ROWS, parts=PARTS, scaling=SCALING, mean=mean)
 
     def _watch(self) -> None:
         wide = self.prior.copy()
-        wide[_ROTATIONS] = np.maximum(_KNOCK, wide[_ROTATIONS])
+        wide[ROTATIONS] = np.maximum(_KNOCK, wide[ROTATIONS])
         self._recent = [CalibrationFilter(wide, memory=memory, few=0.0) for memory in _RECENT]
         self._since_look, self._contradictions = 0.0, [0] * len(_RECENT)
 
@@ -188,13 +185,16 @@ class OnlineCalibration:
         known, known_sigma = self._filter.comparable()
         since = [self._turned_since(known, recent) for recent in self._recent]
         for index, (turned, sigma) in enumerate(since):
-            contradicts = (np.abs(turned) > _CONTRADICTION * np.hypot(sigma, known_sigma[_ROTATIONS])).any()
+            contradicts = (np.abs(turned) > _CONTRADICTION * np.hypot(sigma, known_sigma[ROTATIONS])).any()
             self._contradictions[index] = self._contradictions[index] + 1 if contradicts else 0
         if max(self._contradictions) < _LOOKS:
             return False
         surest = int(np.argmax(self._contradictions))
-        # What the watching filter remembers is in part from before: learning begins with nothing.
-        self._filter = self._from(np.maximum(self.prior, self._recent[surest].sigma))
+        # A knock turns a camera and changes nothing else. What the watching filter remembers is in part from before, so
+        # it says where to begin from, and not how sure that is.
+        turned = self._filter.estimate.error.copy()
+        turned[ROTATIONS] += since[surest][0]
+        self._filter = self._from(np.maximum(self.prior, self._recent[surest].sigma), turned)
         self._scatter.restart()
         self._row_scatter.restart()
         self._rows.restart()
@@ -203,7 +203,7 @@ class OnlineCalibration:
         _log.warning(
             "the cameras no longer stand to each other as before: the right one is turned by about %+.2f, %+.2f and "
             "%+.2f deg about x, y and z against the calibration; learning it anew, recalibrate soon",
-            *np.degrees(known[_ROTATIONS] + since[surest][0]),
+            *np.degrees(known[ROTATIONS] + since[surest][0]),
         )
         return True
 
@@ -212,5 +212,5 @@ class OnlineCalibration:
 
         A knock changes nothing else.
         """
-        turned, sigma = watching.change_of(np.isin(np.arange(SIZE), _ROTATIONS), known)
-        return turned[_ROTATIONS], sigma[_ROTATIONS]
+        turned, sigma = watching.change_of(np.isin(np.arange(SIZE), ROTATIONS), known)
+        return turned[ROTATIONS], sigma[ROTATIONS]
