@@ -24,7 +24,7 @@ import pytest
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import difference, exp_so3, transform
 from macvo_ros.matching.matcher import PointMatches
-from macvo_ros.motion.calibration_evidence import calibration_evidence
+from macvo_ros.motion.calibration_evidence import CalibrationEvidence, calibration_evidence
 from macvo_ros.motion.common_points import at_common_points
 from macvo_ros.motion.point_pairs import PointPairs, point_pairs
 from macvo_ros.motion.pose_solver import PoseSolution, solve_linearised, solve_pose
@@ -38,6 +38,7 @@ from macvo_ros.uncertainty.calibration_model import (
     FOCAL,
     FOCAL_RIGHT,
     K1,
+    LEFT_V,
     PITCH,
     ROLL,
     SCALING,
@@ -88,11 +89,16 @@ def solved(points: Keypoints, sigma: float = 0.1) -> tuple[PoseSolution, PointPa
 
 def evidence_of(measured: Keypoints, used: np.ndarray, sigma: float = 0.1) -> Evidence:
     """As the odometry asks for it: at the points that both frames agree on."""
+    return found_out(measured, used, sigma).told
+
+
+def found_out(measured: Keypoints, used: np.ndarray, sigma: float = 0.1) -> CalibrationEvidence:
+    """All that one motion has to do with the calibration."""
     points = MODEL.corrected(measured, used)
     near, _ = solved(points, sigma)
     common = at_common_points(CAMERA, matches(points, sigma), near.motion)
     solution = solve_linearised(common.pairs, common.current, near.motion, PoseConfig())
-    return calibration_evidence(MODEL, common.reference, common.current, solution, used)[0]
+    return calibration_evidence(MODEL, common.reference, common.current, solution, used)
 
 
 def some_error(seed: int = 1) -> np.ndarray:
@@ -142,7 +148,7 @@ def test_jacobian_is_the_derivative_of_the_residuals() -> None:
 def test_motion_errs_as_its_sensitivity_says() -> None:
     points = seen(FORWARD)
     truth, pairs = solved(points)
-    _, sensitivity = calibration_evidence(MODEL, pairs.reference, pairs.current, truth, np.zeros(SIZE))
+    sensitivity = calibration_evidence(MODEL, pairs.reference, pairs.current, truth, np.zeros(SIZE)).sensitivity
     error = 0.05 * some_error()
     wrong, _ = solved(MODEL.corrected(points, -error))
     expected = sensitivity @ error
@@ -192,7 +198,7 @@ def test_noise_does_not_look_like_an_error_of_the_calibration(noise: float) -> N
         motion = transform(exp_so3(np.array([0.0, 0.02 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
         measured = seen(motion, frame, noise)
         near, pairs = solved(measured, noise)
-        as_measured = calibration_evidence(MODEL, pairs.reference, pairs.current, near, np.zeros(SIZE))[0]
+        as_measured = calibration_evidence(MODEL, pairs.reference, pairs.current, near, np.zeros(SIZE)).told
         for (information, score), told in zip(
             sums, (as_measured, evidence_of(measured, np.zeros(SIZE), noise)), strict=True
         ):
@@ -206,9 +212,23 @@ def test_noise_does_not_look_like_an_error_of_the_calibration(noise: float) -> N
     assert np.abs(sigmas[1]).max() < 3.5
 
 
+def test_a_turned_camera_explains_residuals_and_nothing_else_does() -> None:
+    """The share of the squared residuals that is the calibration's: most of it after a knock, little of any noise."""
+    knock, lens = np.zeros(SIZE), np.zeros(SIZE)
+    knock[YAW], lens[LEFT_V] = np.radians(0.3), np.random.default_rng(4).normal(size=LEFT_V.stop - LEFT_V.start)
+    noisy = seen(FORWARD, 3, noise=0.1)
+    shares = [found_out(MODEL.corrected(noisy, -error), np.zeros(SIZE)).turned for error in (0 * knock, lens, knock)]
+    assert shares[0] < 0.03, "three unknowns of 900 residuals"
+    assert shares[1] < 0.3
+    assert shares[2] > 0.8
+    assert found_out(MODEL.corrected(noisy, -knock), knock).turned < 0.03, "what is corrected already"
+
+
 def test_a_knock_is_noticed_and_learned_anew() -> None:
+    """From where the camera is seen to stand; what was known of the lenses before is still known."""
     learning = OnlineCalibration(CAMERA, CalibrationConfig())
     truth, noticed = np.zeros(SIZE), None
+    truth[FOCAL] = 0.006
     for frame in range(260):
         if frame == 100:
             truth[YAW] = np.radians(0.1)
@@ -217,6 +237,8 @@ def test_a_knock_is_noticed_and_learned_anew() -> None:
         assert learning.assumed.error is not None
         if learning.learn(evidence_of(measured, learning.assumed.error), 0.1, 20.0) and noticed is None:
             noticed = frame
+            assert learning.estimate.error[YAW] > 0.3 * truth[YAW], "at once"
+            assert learning.estimate.error[FOCAL] > 0.5 * truth[FOCAL]
     assert noticed is not None
     assert 100 < noticed <= 150, "within 5 s"
     assert learning.estimate.error[YAW] > 0.5 * truth[YAW]

@@ -71,6 +71,11 @@ class Checks:
         return tuple(field.name for field in fields(Checks))
 
 
+def epipolar_error(variance: float, usual: float) -> float:
+    """How many times farther than usual matches leave their rows; both: variances about them, pixels^2."""
+    return math.sqrt((variance + _ROWS**2) / (usual + _ROWS**2))
+
+
 def run_checks(
     config: Config, frames: MatchedFrames, result: TwoFrameResult, predicted: Float64, usual: float
 ) -> tuple[Checks, Float64 | None]:
@@ -86,7 +91,7 @@ def run_checks(
     other, agree = find_second_motion(config.pose, point_pairs(camera, result.points.subset(rejected)), predicted)
     checks = Checks(
         residuals=result.unexplained_chi2 if metric else 0.0,
-        epipolar_error=math.sqrt((frames.match.row_check().epipolar_var + _ROWS**2) / (usual + _ROWS**2)),
+        epipolar_error=epipolar_error(frames.match.row_check().epipolar_var, usual),
         unknown_depth=max(float(depth[0].mean() - depth[1].mean()), 0.0),
         flow_sigma=float(np.median(result.landmarks.match_sigma) / camera.width),
         rejected_keypoints=float((rejected.sum() - agree) / max(known.sum(), 1)),

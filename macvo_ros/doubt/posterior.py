@@ -85,8 +85,13 @@ def doubt(config: DoubtConfig, matcher: str, checks: Checks, before: float, othe
     fault = total / (1 + total)
     # Where few depths are known, those may still be right; where matches leave their rows, none is.
     speak = STEREO if fault > ESTABLISHED else STEREO[:1]
-    stereo = any(len(tails) * tails.get(name, 1.0) < config.false_alarm_rate for name in speak)
+    stereo = any(unusual(config, tails.get(name, 1.0)) for name in speak)
     return Doubt(fault, max(against, key=lambda name: against[name]), lasting / (1 + here), stereo)
+
+
+def unusual(config: DoubtConfig, tail: float) -> bool:
+    """Whether one check by itself speaks against a frame; tail: probability of its figure on sound frames."""
+    return len(Checks.names()) * tail < config.false_alarm_rate
 
 
 def doubtful(config: DoubtConfig) -> float:

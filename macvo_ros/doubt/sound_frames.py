@@ -48,7 +48,12 @@ def tail_probabilities(matcher: str, checks: Checks) -> dict[str, float]:
     Of a matcher that was not measured only those checks count whose figures hardly depend on the matcher.
     """
     names = Checks.names() if matcher in _table() else INDEPENDENT
-    return {name: tail_probability(name, *_measured(matcher, name), getattr(checks, name)) for name in names}
+    return {name: tail_of(matcher, name, getattr(checks, name)) for name in names}
+
+
+def tail_of(matcher: str, check: str, figure: float) -> float:
+    """The same of one check and its figure."""
+    return tail_probability(check, *_measured(matcher, check), figure)
 
 
 def tail_probability(check: str, usual: float, excess: float, figure: float) -> float:

@@ -23,6 +23,7 @@ itself (`flowformer`) has that part and its variance at every pixel.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import cv2
 import numpy as np
@@ -86,20 +87,20 @@ def check_rows(left: Image, right: Image, match: RowMatch, scale: float = 1.0, u
         return RowCheck()
     confirmed = match.confirmed[corner[:, 1], corner[:, 0]]
     pixel, vertical = vertical_parts(left, right, match, corner[confirmed])
-    variance = scale**2 * _smooth_variance(pixel, vertical, left.shape)
+    variance = scale**2 * smooth_variance(pixel, vertical, left.shape)
     disparity = match.disparity[pixel[:, 1], pixel[:, 0]]
     corners = np.column_stack(((pixel + 0.5) * scale - 0.5, scale * disparity, scale * vertical)).astype(np.float64)
     return RowCheck(variance, corners)
 
 
-def _smooth_variance(pixel: npt.NDArray[np.int64], vertical: Float32, shape: tuple[int, ...]) -> float:
+def smooth_variance(pixel: npt.NDArray[Any], vertical: npt.NDArray[Any], shape: tuple[int, ...]) -> float:
     """Mean square of the smooth part of (N,) vertical components at (N, 2) pixels of an image of that shape, pixels^2.
 
     The smooth part is the median over the corners of each cell of a coarse grid. Cells count by the certainty of their
     median, which follows from the spread of the corners, and what that spread itself adds to the square is taken off.
     """
     sizes = np.array(shape)
-    row, column = np.minimum(pixel[:, ::-1] * _CELLS // sizes, np.array(_CELLS) - 1).T
+    row, column = np.minimum((pixel[:, ::-1] * _CELLS // sizes).astype(np.int64), np.array(_CELLS) - 1).T
     cell = row * _CELLS[1] + column
     squares, weights = [], []
     for each in np.unique(cell):

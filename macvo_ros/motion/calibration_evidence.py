@@ -35,7 +35,7 @@ class CalibrationEvidence:
     """What one motion has to do with the calibration.
 
     told: what its residuals say of it. sensitivity: (6, C) error of the motion per unit of each error, negative.
-    turned: the share of the squared residuals, 0 to 1, that a right camera turned from where it is taken to be explains.
+    turned: the share of the squared residuals, 0 to 1, that a right camera which stands turned explains.
     """
 
     told: Evidence
@@ -76,9 +76,8 @@ def calibration_evidence(
     score = residual @ seen
     scaling = solution.motion[:3, 3] @ sensitivity[:3]
     told = Evidence(information, score + information @ used, scaling)
-    return CalibrationEvidence(
-        told, sensitivity, _explained(information, score, ROTATIONS) / max(residual @ residual, 1e-12)
-    )
+    turned = _explained(information, score, ROTATIONS) / max(float(residual @ residual), 1e-12)
+    return CalibrationEvidence(told, sensitivity, turned)
 
 
 def _explained(information: Float64, score: Float64, errors: list[int]) -> float:

@@ -27,6 +27,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from macvo_ros.doubt.posterior import unusual
+from macvo_ros.doubt.sound_frames import tail_of
 from macvo_ros.images.blind_frames import find_trouble
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.images.mask import RobotMask
@@ -136,23 +138,43 @@ class StereoOdometry:
 
         pair = FramePair(reference.frame, reference.match, frame)
         attempt = pair.track(self.config, self.matcher, now.cameras.calibration.assumed, now.expectation(frame))
+        turn = self._knock(frame, now, attempt)
+        if turn is not None:
+            return self._restart(frame, now, "a camera was knocked", turn)
         if attempt.result is None or attempt.status is Status.LOST:
             return self._lose(frame, now, attempt)
         return self._append_motion(frame, now, attempt, attempt.result)
 
-    def _restart(self, frame: StereoFrame, now: Track, why: str) -> Estimate:
-        """Continue with a new reference from the predicted pose, with a covariance that covers the unknown motion."""
+    def _knock(self, frame: StereoFrame, now: Track, attempt: Attempt) -> Float64 | None:
+        """(3,) what the right camera was turned by, where the rows of doubted frames have said so for a while."""
+        if not attempt.stereo_at_fault:
+            if attempt.status is not Status.LOST:  # else nothing is known of its rows
+                now.cameras.row_knock.restart()
+            return None
+
+        def usual(figure: float) -> bool:
+            return not unusual(self.config.doubt, tail_of(self.matcher.name, "epipolar_error", figure))
+
+        return now.cameras.turned(frame, attempt.match, frame.seconds_since(now.previous.frame), usual)
+
+    def _restart(self, frame: StereoFrame, now: Track, why: str, turn: Float64 | None = None) -> Estimate:
+        """Continue with a new reference from the predicted pose, with a covariance that covers the unknown motion.
+
+        turn: (3,) what the right camera was knocked by; None: it was not.
+        """
         estimate = self._coast(frame, now, f"{why}; tracking starts again here")
         assert self._now is not None
         self.matcher.reset()
         match = self.matcher.match(None, frame)
-        place = self._now.previous.place
-        if frame.full.camera != now.reference.frame.full.camera:
-            # Another camera has another calibration: what the pose owes to the old one becomes random error.
-            place = PoseWithCovariance(place.pose, place.total(now.cameras.constants.matrix))
-            starting = self._starting(frame, match, place)
-        else:
-            starting = replace(self._starting(frame, match, place), cameras=now.cameras)
+        place, cameras = self._now.previous.place, now.cameras
+        other = frame.full.camera != now.reference.frame.full.camera
+        if other or turn is not None:
+            # Another calibration: what the pose owes to the old one becomes random error.
+            place = PoseWithCovariance(place.pose, place.total(cameras.constants.matrix))
+        starting = self._starting(frame, match, place)
+        if not other:
+            cameras = cameras if turn is None else cameras.knocked(frame, match, turn)
+            starting = replace(starting, cameras=cameras)
         self._now = replace(starting, window=now.window)
         return replace(estimate, match=match)
 

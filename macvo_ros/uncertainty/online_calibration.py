@@ -101,14 +101,19 @@ class OnlineCalibration:
         self._rows = RowLearning(self.model, self.prior)
         self._watch()
 
+    @property
+    def _knocked_sigma(self) -> Float64:
+        """(C,) of the prior, where a knock may have turned the right camera."""
+        sigma = self.prior.copy()
+        sigma[ROTATIONS] = np.maximum(_KNOCK, sigma[ROTATIONS])
+        return np.asarray(sigma)
+
     def _from(self, sigma: Float64, mean: Float64) -> CalibrationFilter:
         """A filter that has learned nothing yet, whose prior has (C,) `sigma` about `mean`."""
         return CalibrationFilter(sigma, CONSIDERED, ROWS, parts=PARTS, scaling=SCALING, mean=mean)
 
     def _watch(self) -> None:
-        wide = self.prior.copy()
-        wide[ROTATIONS] = np.maximum(_KNOCK, wide[ROTATIONS])
-        self._recent = [CalibrationFilter(wide, memory=memory, few=0.0) for memory in _RECENT]
+        self._recent = [CalibrationFilter(self._knocked_sigma, memory=memory, few=0.0) for memory in _RECENT]
         self._since_look, self._contradictions = 0.0, [0] * len(_RECENT)
 
     @property
@@ -189,23 +194,26 @@ class OnlineCalibration:
             self._contradictions[index] = self._contradictions[index] + 1 if contradicts else 0
         if max(self._contradictions) < _LOOKS:
             return False
-        surest = int(np.argmax(self._contradictions))
-        # A knock turns a camera and changes nothing else. What the watching filter remembers is in part from before, so
-        # it says where to begin from, and not how sure that is.
-        turned = self._filter.estimate.error.copy()
-        turned[ROTATIONS] += since[surest][0]
-        self._filter = self._from(np.maximum(self.prior, self._recent[surest].sigma), turned)
+        self.knocked(since[int(np.argmax(self._contradictions))][0])
+        return True
+
+    def knocked(self, turn: Float64) -> None:
+        """The right camera was turned by about (3,) `turn`, pitch, yaw and roll, radians: learned anew from there."""
+        # Nothing else changed. What tells of a knock remembers what was before, in part: it says where to begin from,
+        # and not how sure that is.
+        mean = self._filter.estimate.error.copy()
+        mean[ROTATIONS] += turn
+        self._filter = self._from(self._knocked_sigma, mean)
         self._scatter.restart()
         self._row_scatter.restart()
-        self._rows.restart()
+        self._rows.restart(turn)
         self._watch()
         self.knocks += 1
         _log.warning(
             "the cameras no longer stand to each other as before: the right one is turned by about %+.2f, %+.2f and "
             "%+.2f deg about x, y and z against the calibration; learning it anew, recalibrate soon",
-            *np.degrees(known[ROTATIONS] + since[surest][0]),
+            *np.degrees(mean[ROTATIONS]),
         )
-        return True
 
     def _turned_since(self, known: Float64, watching: CalibrationFilter) -> tuple[Float64, Float64]:
         """(3,) each: what recent frames say the right camera was turned by since (C,) `known`, and its sigma.

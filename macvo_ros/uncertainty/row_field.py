@@ -37,6 +37,8 @@ Float32 = npt.NDArray[np.float32]
 
 SHAPES = ((0, 1), *FIELD_DEGREES)
 """Degrees along u and v of the polynomials beside pitch and roll, which are the others of first degree."""
+_BOTH = 2 + SHAPES.index((1, 1))
+"""Index, among all shapes, of u v."""
 SHAPE_SIGMA = 0.4
 """Pixels of an image 1000 pixels wide: what each shape of the field may be, the default of `calibration.prior.field`.
 Where corners are in one part of the image only, a field that may be anything turns cameras by half a degree."""
@@ -83,21 +85,28 @@ class RowLearning:
         self._sigma[:2] = prior[[PITCH, ROLL]] * model.camera.fy
         self.restart()
 
-    def restart(self) -> None:
-        """The cameras stand otherwise from here on."""
-        size = len(self._sigma)
+    def restart(self, turn: Float64 | None = None) -> None:
+        """The right camera stands otherwise from here on, by a (3,) turn: pitch, yaw and roll. None: as told."""
+        size, camera = len(self._sigma), self._model.camera
+        if turn is None:
+            self._mean = np.zeros(size)
+        else:
+            self._mean = self.field.shapes.copy()
+            self._mean[:2] += camera.fy * turn[[0, 2]]
+            # A yaw moves rows by -fy x y.
+            self._mean[_BOTH] -= camera.width * camera.height / (4.0 * camera.fx) * turn[1]
         self._known = Evidence(np.zeros((size, size)), np.zeros(size))
         self._field: RowField | None = None
 
     def learn(self, rows: Evidence, seconds: float) -> None:
         """Take in a frame that is `seconds` after the last."""
-        self._known = self._known.times(float(np.exp(-seconds / MEMORY))).plus(rows)
+        self._known = self._known.times(float(np.exp(-seconds / MEMORY))).plus(rows.since(self._mean))
         self._field = None
 
     @property
     def field(self) -> RowField:
         """What is known now; worked out when asked for."""
         if self._field is None:
-            shapes = np.linalg.solve(self._known.information + np.diag(self._sigma**-2), self._known.score)
-            self._field = RowField(self._model, np.asarray(shapes, np.float64))
+            since = np.linalg.solve(self._known.information + np.diag(self._sigma**-2), self._known.score)
+            self._field = RowField(self._model, np.asarray(self._mean + since, np.float64))
         return self._field
