@@ -99,7 +99,7 @@ def smooth_variance(pixel: npt.NDArray[Any], vertical: npt.NDArray[Any], shape: 
     The smooth part is the median over the corners of each cell of a coarse grid. Cells count by the certainty of their
     median, which follows from the spread of the corners, and what that spread itself adds to the square is taken off.
     """
-    sizes = np.array(shape)
+    sizes = np.array(shape[:2])
     row, column = np.minimum((pixel[:, ::-1] * _CELLS // sizes).astype(np.int64), np.array(_CELLS) - 1).T
     cell = row * _CELLS[1] + column
     squares, weights = [], []
