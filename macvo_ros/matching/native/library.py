@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-VERSION = 3
+VERSION = 4
 """KERNELS_VERSION of the sources beside this file (kernels.h)."""
 
 _ARRAYS = {
@@ -55,7 +55,8 @@ SIGNATURES = {
     "macvo_pose_system": "ddddd I d y dd",
     "macvo_minimise": "ddddd I DD yyy i dd l",
     "macvo_fit_motion": "ddd I i yyyy d",
-    "macvo_window_system": "d I dd I l dd l I l dddd y dddd",
+    "macvo_window_system": "d II l dddddd d yy ddd y dd",
+    "macvo_window_minimise": "d II l dddddd d yy I dddd yyi ddd dd l",
     "macvo_appearance": "fff ff B II xx i b ff",
 }
 """Arguments of each kernel, in order."""
