@@ -25,6 +25,42 @@ INLINE float dot(const float *a, const float *b, int64_t count) {
   return sum;
 }
 
+// Keeps the compiler from taking a number together with others into a vector.
+#if defined(__x86_64__)
+#define IN_ORDER(number) __asm__ volatile("" : "+x"(number))
+#else
+#define IN_ORDER(number) (void)(number)
+#endif
+
+// The products of three rows of (3, count) numbers with a vector, each summed up one after the other: in vectors it
+// would be rounded otherwise, and what was measured with it would change.
+INLINE void three_dots(const float *rows, const float *vector, int64_t count, float *products) {
+  const float *two = rows + count, *three = two + count;
+  float a = 0, b = 0, c = 0;
+  for (int64_t s = 0; s < count; s++) {
+    const float with = vector[s];
+    a += rows[s] * with;
+    IN_ORDER(a);
+    b += two[s] * with;
+    IN_ORDER(b);
+    c += three[s] * with;
+    IN_ORDER(c);
+  }
+  products[0] = a, products[1] = b, products[2] = c;
+}
+
+// Ask for the pixels about (u, v) of an (height, width) image before they are read: most of them are not in the cache.
+INLINE void fetch_around(const float *image, int64_t height, int64_t width, float u, float v, float radius) {
+  const int64_t reach = (int64_t)limited(radius, 0.0f, 64.0f) + 1, line = 64 / sizeof *image;
+  const int64_t column = (int64_t)limited(u, 0.0f, (float)(width - 1)), row = (int64_t)limited(v, 0.0f, (float)(height - 1));
+  const int64_t left = column > reach ? column - reach : 0, right = column + reach < width ? column + reach : width - 1;
+  const int64_t top = row > reach ? row - reach : 0, bottom = row + reach < height ? row + reach : height - 1;
+  for (int64_t y = top; y <= bottom; y++) {
+    for (int64_t x = left; x < right; x += line) __builtin_prefetch(image + y * width + x);
+    __builtin_prefetch(image + y * width + right);
+  }
+}
+
 // One patch: everything of `macvo_linearise` once its samples and their gradients are in `patch` and `basis`. size, P,
 // is known when this is compiled.
 INLINE void linearise_one(const int size, int64_t samples, const float *lever, const float *window, const float *ridge,
@@ -78,7 +114,6 @@ INLINE void linearise_one(const int size, int64_t samples, const float *lever, c
 INLINE int macvo_linearise_body(const float *image, int64_t height, int64_t width, const int64_t *whole, int64_t
                                 count, int64_t side, int64_t stride, int axes, const float *window, const float
                                 *ridge, float *template_, float *normal, float *solver, float *project) {
-  (void)height;
   const int64_t samples = side * side, half = side / 2;
   const int size = 3 * axes + 3;
   float *basis = borrowed((2 * MOST + 2) * samples * sizeof *basis);
@@ -90,6 +125,9 @@ INLINE int macvo_linearise_body(const float *image, int64_t height, int64_t widt
   }
   for (int64_t n = 0; n < count; n++) {
     float *patch = template_ + n * samples;
+    if (n + 1 < count) {
+      fetch_around(image, height, width, (float)whole[2 * n + 2], (float)whole[2 * n + 3], (float)(half * stride));
+    }
     for (int64_t row = 0; row < side; row++) {
       const float *at = image + (whole[2 * n + 1] + (row - half) * stride) * width + whole[2 * n] - half * stride;
       for (int64_t column = 0; column < side; column++, at += stride) {
@@ -177,6 +215,9 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
   float *v = u + samples, *error = v + samples, *found = error + samples, *work = found + samples;
   for (int64_t n = 0; n < count; n++) {
     const float *turn = warp + 4 * n, *patch = template_ + n * samples;
+    if (n + 1 < count) {
+      fetch_around(image, height, width, middle[2 * n + 2], middle[2 * n + 3], offsets[2 * (samples - 1)]);
+    }
     float there[4] = {1.0f, 0.0f, 0.0f, 1.0f};  // (2, 2), of which the first A columns count
     if (along) {
       for (int axis = 0; axis < 2; axis++) {
@@ -200,18 +241,19 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
 #pragma omp simd
       for (int64_t s = 0; s < samples; s++) error[s] = found[s] - patch[s];
       float farthest = 0.0f;
-      for (int p = 0; p < size; p++) {
-        step[p] = dot(project + (n * size + p) * samples, error, samples);
+      for (int p = 0; p < moving; p++) step[p] = dot(project + (n * size + p) * samples, error, samples);
+      for (int p = 0; p < moving; p++) {
         const float clipped = step[p] > longest ? longest : step[p] < -longest ? -longest : step[p];
         if (p < axes) {
           state[p] -= clipped;
           farthest = fabsf(clipped) > farthest ? fabsf(clipped) : farthest;
-        } else if (p < moving) {
+        } else {
           state[2 + p - axes] -= clipped;
         }
       }
       if (!(farthest >= converged)) break;
     }
+    three_dots(project + (n * size + moving) * samples, error, samples, step + moving);
     for (int axis = 0; axis < axes; axis++) {
       moved[axis] = state[axis];
       slopes[2 * axis] = state[2 + 2 * axis];
