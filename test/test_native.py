@@ -41,6 +41,7 @@ import macvo_ros.matching.patch_model as patch_model
 import macvo_ros.matching.patch_refinement as patch_refinement
 import macvo_ros.matching.rigid_flow as rigid_flow
 import macvo_ros.matching.stereo_search as stereo_search
+import macvo_ros.motion.expected_views as expected_views
 import macvo_ros.motion.point_pairs as point_pairs
 import macvo_ros.motion.pose_solver as pose_solver
 import macvo_ros.motion.window_solver as window_solver
@@ -57,7 +58,7 @@ from macvo_ros.uncertainty.motion_prior import MotionPrior
 
 USERS = (
     appearance, features, rigid_departure, variance, patch_fit, patch_model, patch_refinement, rigid_flow,
-    stereo_search, point_pairs, pose_solver, window_solver, window_system,
+    stereo_search, expected_views, point_pairs, pose_solver, window_solver, window_system,
 )  # fmt: skip
 MOTION = transform(exp_so3(np.array([0.01, -0.02, 0.005])), np.array([0.05, 0.02, 0.1]))
 
@@ -147,7 +148,10 @@ def test_patches_are_found_again_alike(twins, frames, axes: int) -> None:
     rng = np.random.default_rng(5)
     warp = np.eye(2) + rng.normal(0, 0.02, (80, 2, 2))
     expected = pixel + rng.normal(0, 0.5, pixel.shape)
-    native, plain = twins(lambda: find_patches(cut_patches(first, pixel, 15, 3, axes), later, expected, warp))
+    which = rng.permutation(80)
+    native, plain = twins(
+        lambda: find_patches(cut_patches(first, pixel, 15, 3, axes), later, expected[which], warp[which], which=which)
+    )
     both = native.found & plain.found
     assert (native.found == plain.found).mean() > 0.97
     np.testing.assert_allclose(native.pixel[both], plain.pixel[both], atol=2e-3)
@@ -340,6 +344,20 @@ def window_of_tracks() -> tuple[Any, ...]:
     points.inverse_sigma[np.broadcast_to(unseen[:, None], points.inverse_sigma.shape)] = 0.0
     points.inverse_sigma[:, :, 7] = 0.0
     return rotation, position, points, start_near(rng, rotation, position, points)
+
+
+def test_views_from_another_pose_are_expected_alike(twins) -> None:
+    rotation, position, points, state = window_of_tracks()
+    slope = np.random.default_rng(15).normal(0, 0.05, (len(points), 2))
+    which = np.arange(1, len(points), 2)
+    for ahead in (0.2, 8.0):  # some points are behind the camera, and some seen edge on
+        pose = transform(rotation[5], position[5] + np.array([0.1, 0.0, ahead]))
+        native, plain = twins(
+            lambda pose=pose: expected_views.expected_views(CAMERA, points, state, slope, pose, which).numbers
+        )
+        assert native.shape == (len(which), 12)
+        assert (plain[:, 0] < -1e5).any() == (ahead > 1.0)
+        np.testing.assert_allclose(native, plain, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("damping", [0.0, 0.3])

@@ -42,7 +42,7 @@ _ARRAYS = {
 _NUMBERS: dict[str, Any] = {"I": ctypes.c_int64, "i": ctypes.c_int, "x": ctypes.c_float, "y": ctypes.c_double}
 SIGNATURES = {
     "macvo_linearise": "f II l I II i ff ffff",
-    "macvo_find_patches": "f II II ii xx fff ff ff FF xx ff ffff",
+    "macvo_find_patches": "f II II ii xx fff l ff ff FF xx ff ffff",
     "macvo_fit_planes": "s II l i d I ii ff ff d",
     "macvo_lite_network": "f III f l xx f",
     "macvo_semi_global": "bb II i I iii h",
@@ -56,6 +56,7 @@ SIGNATURES = {
     "macvo_minimise": "ddddd I DD yyy i dd l",
     "macvo_fit_motion": "ddd I i yyyy d",
     "macvo_window_system": "d II l dddddd d yy ddd y dd",
+    "macvo_expected_views": "dddd I ldd d I l yy d",
     "macvo_window_minimise": "d II l dddddd d yy I dddd yyi ddd dd l",
     "macvo_appearance": "fff ff B II xx i b ff",
 }

@@ -196,7 +196,8 @@ INLINE void read_moved(const float *image, int64_t height, int64_t width, int64_
 // Find N patches in an (height, width) image: Gauss-Newton, at most so many iterations, until a shift is below
 // `converged`; no step of an unknown is longer than `longest` (pixels).
 //
-// offsets: (S, 2) of the samples from the middle, pixels; lever: (S, 2) these in radii. template_, project: see above.
+// offsets: (S, 2) of the samples from the middle, pixels; lever: (S, 2) these in radii. template_, project: see above, of
+// which those of numbers which: (N,) are looked for.
 // middle: (N, 2) where the middle is expected; warp: (N, 2, 2) offsets there per offset here. along: (N, 2, A) by which
 // shift and slopes become pixels there; NULL: the first A axes. nearer: (N, 2) foreshortening, 1/pixel, or NULL;
 // least_depth: below which 1 + nearer . offset does not go.
@@ -205,8 +206,8 @@ INLINE void read_moved(const float *image, int64_t height, int64_t width, int64_
 // shift comes out larger per pixel, `aside` pixels to either side; 1 where aside is 0. Returns as above.
 INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t width, int64_t count, int64_t
                                    samples, int axes, int iterations, float longest, float converged, const float
-                                   *offsets, const float *lever, const float *window, const float *template_, const
-                                   float *project, const float *middle, const float *warp, const float *along, const
+                                   *offsets, const float *lever, const float *window, const int64_t *which,
+                                   const float *template_, const float *project, const float *middle, const float *warp, const float *along, const
                                    float *nearer, float least_depth, float aside, float *shift, float *bent, float
                                    *solution, float *square, float *likeness, float *answer) {
   const int moving = 3 * axes, size = moving + 3;
@@ -214,7 +215,7 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
   if (!u) return 1;
   float *v = u + samples, *error = v + samples, *found = error + samples, *work = found + samples;
   for (int64_t n = 0; n < count; n++) {
-    const float *turn = warp + 4 * n, *patch = template_ + n * samples;
+    const float *turn = warp + 4 * n, *patch = template_ + which[n] * samples, *rows = project + which[n] * size * samples;
     if (n + 1 < count) {
       fetch_around(image, height, width, middle[2 * n + 2], middle[2 * n + 3], offsets[2 * (samples - 1)]);
     }
@@ -241,7 +242,7 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
 #pragma omp simd
       for (int64_t s = 0; s < samples; s++) error[s] = found[s] - patch[s];
       float farthest = 0.0f;
-      for (int p = 0; p < moving; p++) step[p] = dot(project + (n * size + p) * samples, error, samples);
+      for (int p = 0; p < moving; p++) step[p] = dot(rows + p * samples, error, samples);
       for (int p = 0; p < moving; p++) {
         const float clipped = step[p] > longest ? longest : step[p] < -longest ? -longest : step[p];
         if (p < axes) {
@@ -253,7 +254,7 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
       }
       if (!(farthest >= converged)) break;
     }
-    three_dots(project + (n * size + moving) * samples, error, samples, step + moving);
+    three_dots(rows + moving * samples, error, samples, step + moving);
     for (int axis = 0; axis < axes; axis++) {
       moved[axis] = state[axis];
       slopes[2 * axis] = state[2 + 2 * axis];
@@ -274,7 +275,7 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
     likeness[n] = product / sqrtf(here2 * there2 + 1e-6f);
     for (int axis = 0; axis < axes; axis++) answer[n * axes + axis] = 1.0f;
     for (int axis = 0; axis < axes && aside > 0.0f; axis++) {
-      const float *row = project + (n * size + axis) * samples, at = state[axis];
+      const float *row = rows + axis * samples, at = state[axis];
       state[axis] = at + aside;
       read_moved(image, height, width, samples, u, v, lever, there, state, work, found);
       const float after = dot(row, found, samples);
@@ -290,12 +291,12 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
 
 KERNEL(macvo_find_patches,
        (const float *image, int64_t height, int64_t width, int64_t count, int64_t samples, int axes, int iterations,
-        float longest, float converged, const float *offsets, const float *lever, const float *window, const float
-        *template_, const float *project, const float *middle, const float *warp, const float *along, const float
+        float longest, float converged, const float *offsets, const float *lever, const float *window, const
+        int64_t *which, const float *template_, const float *project, const float *middle, const float *warp, const float *along, const float
         *nearer, float least_depth, float aside, float *shift, float *bent, float *solution, float *square, float
         *likeness, float *answer),
-       (image, height, width, count, samples, axes, iterations, longest, converged, offsets, lever, window, template_,
-        project, middle, warp, along, nearer, least_depth, aside, shift, bent, solution, square, likeness, answer))
+       (image, height, width, count, samples, axes, iterations, longest, converged, offsets, lever, window, which,
+        template_, project, middle, warp, along, nearer, least_depth, aside, shift, bent, solution, square, likeness, answer))
 
 // Planes through an (height, width, A) map around N places: `fitted_plane`, in pixels of the map.
 //
