@@ -41,6 +41,7 @@ import macvo_ros.matching.patch_model as patch_model
 import macvo_ros.matching.patch_refinement as patch_refinement
 import macvo_ros.matching.rigid_flow as rigid_flow
 import macvo_ros.matching.stereo_search as stereo_search
+import macvo_ros.motion.calibration_shift as calibration_shift
 import macvo_ros.motion.expected_views as expected_views
 import macvo_ros.motion.point_pairs as point_pairs
 import macvo_ros.motion.pose_solver as pose_solver
@@ -54,11 +55,12 @@ from macvo_ros.matching.matcher import Match, StereoMatch
 from macvo_ros.matching.patch_tracking import cut_patches, find_patches
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.settings.config import PoseConfig
+from macvo_ros.uncertainty.calibration_model import SIZE
 from macvo_ros.uncertainty.motion_prior import MotionPrior
 
 USERS = (
     appearance, features, rigid_departure, variance, patch_fit, patch_model, patch_refinement, rigid_flow,
-    stereo_search, expected_views, point_pairs, pose_solver, window_solver, window_system,
+    stereo_search, calibration_shift, expected_views, point_pairs, pose_solver, window_solver, window_system,
 )  # fmt: skip
 MOTION = transform(exp_so3(np.array([0.01, -0.02, 0.005])), np.array([0.05, 0.02, 0.1]))
 
@@ -344,6 +346,15 @@ def window_of_tracks() -> tuple[Any, ...]:
     points.inverse_sigma[np.broadcast_to(unseen[:, None], points.inverse_sigma.shape)] = 0.0
     points.inverse_sigma[:, :, 7] = 0.0
     return rotation, position, points, start_near(rng, rotation, position, points)
+
+
+def test_an_error_of_the_calibration_moves_things_alike(twins) -> None:
+    rng = np.random.default_rng(16)
+    seen = np.vstack((rng.uniform(0, 639, 50), rng.uniform(0, 479, 50), rng.uniform(0.5, 60, 50)))
+    lens = calibration_shift.CalibrationShift(CAMERA, rng.normal(0.0, 1e-2, SIZE))
+    native, plain = twins(lambda: lens.corrected(seen))
+    assert np.abs(plain - seen).max() > 0.1
+    np.testing.assert_allclose(native, plain, atol=1e-10)
 
 
 def test_views_from_another_pose_are_expected_alike(twins) -> None:

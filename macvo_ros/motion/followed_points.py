@@ -30,10 +30,10 @@ from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
 from macvo_ros.matching.patch_refinement import fitted_plane
 from macvo_ros.matching.patch_tracking import Patches, cut_patches, find_patches
+from macvo_ros.motion.calibration_shift import CalibrationShift
 from macvo_ros.motion.expected_views import expected_views
 from macvo_ros.motion.sliding_window import Sightings
 from macvo_ros.motion.window_points import Bool, WindowPoints, WindowState
-from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]

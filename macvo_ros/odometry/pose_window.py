@@ -31,6 +31,7 @@ import numpy.typing as npt
 from macvo_ros.geometry.se3 import difference, inverse, lever_arm, transform
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
+from macvo_ros.motion.calibration_shift import CalibrationShift
 from macvo_ros.motion.followed_points import RELIEF_DEPTH, PointPatches, SmoothPair, first_views, follow
 from macvo_ros.motion.sliding_window import NewPoints, Sightings, SlidingWindow
 from macvo_ros.motion.two_frame import TwoFrameResult
@@ -38,7 +39,6 @@ from macvo_ros.motion.window_solver import WindowSolution
 from macvo_ros.odometry.published_step import increment_covariance, inverse_information, taken_in
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_error import LENGTH, RunningMean
-from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation, distances
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 from macvo_ros.uncertainty.trajectory import LONG_RUN, symmetric_positive

@@ -58,6 +58,7 @@ SIGNATURES = {
     "macvo_window_system": "d II l dddddd d yy ddd y dd",
     "macvo_expected_views": "dddd I ldd d I l yy d",
     "macvo_window_minimise": "d II l dddddd d yy I dddd yyi ddd dd l",
+    "macvo_calibration_shift": "ddd i d I d",
     "macvo_appearance": "fff ff B II xx i b ff",
 }
 """Arguments of each kernel, in order."""
