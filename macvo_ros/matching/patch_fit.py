@@ -140,9 +140,10 @@ def fit_patches(
     matrix = patches.explained if which is None else patches.explained[which]
     explained = ((solution[:, None] @ matrix)[:, 0] * solution).sum(axis=1)
     noise = np.maximum(square - explained, 0) + np.float32(_READ_NOISE**2)
-    # Unrelated images answer by chance, by about one over the root of the number of samples.
-    chance = math.sqrt(float(window @ window))
-    return PatchFit(shift, bent, noise, alike.astype(np.float64), np.clip(answer, chance, 1.0))
+    if search.aside:
+        # Unrelated images answer by chance, by about one over the root of the number of samples.
+        answer = np.clip(answer, math.sqrt(float(window @ window)), 1.0)
+    return PatchFit(shift, bent, noise, alike.astype(np.float64), answer)
 
 
 _Iterated = tuple[Float32, Float32, Float32, Float32, Float32, Float32]

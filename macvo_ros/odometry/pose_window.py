@@ -129,12 +129,15 @@ class PoseWindow:
         window = self._window
         keep = window.drop_temporary()
         self._stamps = [stamp for stamp, stays in zip(self._stamps, keep, strict=True) if stays]
-        new = np.zeros(len(step.result.points.pixel), bool)
-        if step.first_view is not None and self._is_keyframe(window):
-            new = self._new_points(window, step)
-            self._promote(window, step, step.result.points.subset(new), previous_images)
+        chosen = np.zeros(len(step.result.points.pixel), bool)
+        promoted = step.first_view is not None and self._is_keyframe(window)
+        if promoted:
+            chosen = self._new_points(window, step)
+        new = step.result.points.subset(chosen)
+        if promoted:
+            self._promote(window, step, new, previous_images)
         start = transform(window.state.rotation[-1], window.state.position[-1]) @ step.motion.motion
-        sightings = self._sightings(window, step, step.result.points.subset(new), start, images)
+        sightings = self._sightings(window, step, new, start, images)
         window.add(start, sightings, step.motion.covariance, LONG_RUN)
         self._stamps.append(step.frame.stamp)
         solution = window.solve(self._config.pose)
