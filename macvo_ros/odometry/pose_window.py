@@ -36,7 +36,7 @@ from macvo_ros.motion.followed_points import RELIEF_DEPTH, PointPatches, SmoothP
 from macvo_ros.motion.sliding_window import NewPoints, Sightings, SlidingWindow
 from macvo_ros.motion.two_frame import TwoFrameResult
 from macvo_ros.motion.window_solver import WindowSolution
-from macvo_ros.odometry.published_step import increment_covariance, inverse_information, taken_in
+from macvo_ros.odometry.published_step import increment_covariance, newest_covariance, taken_in
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_error import LENGTH, RunningMean
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation, distances
@@ -224,12 +224,12 @@ class PoseWindow:
             self._views = self._views.subset(keep)
 
     def _estimate(self, window: SlidingWindow, solution: WindowSolution, step: Step, began: bool) -> WindowEstimate:
-        known = inverse_information(solution.information)[-6:, -6:]
+        known = newest_covariance(solution.information, 6)
         lever = lever_arm(window.state.position[-1] - self._began_at)
         known = known + lever @ (self._known_there - _BEGINNING) @ lever.T
         # Of motions: with the first frame held, or the small differences of large numbers would be rounding.
         joint = np.zeros((12, 12))
-        held = inverse_information(solution.information[6:, 6:])[-12:, -12:]
+        held = newest_covariance(solution.information[6:, 6:], 12)
         joint[-len(held) :, -len(held) :] = held
         poses = [transform(r, t) for r, t in zip(window.state.rotation, window.state.position, strict=True)]
         motion = RelativeMotion(inverse(poses[-2]) @ poses[-1], increment_covariance(joint, poses[-2], poses[-1]))
