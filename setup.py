@@ -35,7 +35,7 @@ setup(
         Extension(
             "macvo_ros.matching.native._kernels",
             sources=sorted(str(file) for file in KERNELS.glob("*.c")),
-            depends=[str(KERNELS / "kernels.h")],
+            depends=sorted(str(file) for file in KERNELS.glob("*.h")),
             extra_compile_args=["-O3", "-std=gnu11", "-fopenmp-simd", "-fno-math-errno"],
             libraries=["m"],
             optional=True,

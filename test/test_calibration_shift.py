@@ -19,8 +19,9 @@ from __future__ import annotations
 import numpy as np
 
 from macvo_ros.geometry.camera import StereoCamera
+from macvo_ros.motion.calibration_shift import CalibrationShift
 from macvo_ros.uncertainty.calibration_model import PHYSICAL, SIZE, CalibrationModel, Keypoints
-from macvo_ros.uncertainty.calibration_shift import CalibrationShift
+from macvo_ros.uncertainty.row_field import SHAPES, RowField
 
 CAMERA = StereoCamera(fx=420.0, fy=410.0, cx=310.0, cy=190.0, baseline=0.2, width=640, height=400)
 
@@ -56,3 +57,12 @@ def test_nothing_known_changes_nothing():
         lens = CalibrationShift(CAMERA, none)
         np.testing.assert_array_equal(lens.corrected(seen), seen)
         np.testing.assert_array_equal(lens.in_image(seen), seen)
+
+
+def test_rows_of_the_right_image_are_those_of_the_field():
+    rng = np.random.default_rng(4)
+    _, seen = drawn(rng)
+    field = RowField(CalibrationModel(CAMERA), rng.normal(0, 0.3, 2 + len(SHAPES)))
+    found = CalibrationShift(CAMERA, None, field).in_right_image(seen[:2].T, seen[2])
+    np.testing.assert_allclose(found[:, 0], seen[0] - seen[2], atol=1e-9)
+    np.testing.assert_allclose(found[:, 1], seen[1] + field.at(seen[:2].T, seen[2]), atol=1e-9)

@@ -22,13 +22,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 import pytest
-from simulated_tracks import CAMERA, simulate_path, simulate_points, start_near
+from simulated_tracks import CAMERA, known_start, simulate_path, simulate_points, start_near
 
 import macvo_ros.doubt.appearance as appearance
 import macvo_ros.matching.lite.features as features
@@ -40,8 +41,11 @@ import macvo_ros.matching.patch_model as patch_model
 import macvo_ros.matching.patch_refinement as patch_refinement
 import macvo_ros.matching.rigid_flow as rigid_flow
 import macvo_ros.matching.stereo_search as stereo_search
+import macvo_ros.motion.calibration_shift as calibration_shift
+import macvo_ros.motion.expected_views as expected_views
 import macvo_ros.motion.point_pairs as point_pairs
 import macvo_ros.motion.pose_solver as pose_solver
+import macvo_ros.motion.window_solver as window_solver
 import macvo_ros.motion.window_system as window_system
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_so3, transform
@@ -51,11 +55,12 @@ from macvo_ros.matching.matcher import Match, StereoMatch
 from macvo_ros.matching.patch_tracking import cut_patches, find_patches
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.settings.config import PoseConfig
+from macvo_ros.uncertainty.calibration_model import SIZE
 from macvo_ros.uncertainty.motion_prior import MotionPrior
 
 USERS = (
     appearance, features, rigid_departure, variance, patch_fit, patch_model, patch_refinement, rigid_flow,
-    stereo_search, point_pairs, pose_solver, window_system,
+    stereo_search, calibration_shift, expected_views, point_pairs, pose_solver, window_solver, window_system,
 )  # fmt: skip
 MOTION = transform(exp_so3(np.array([0.01, -0.02, 0.005])), np.array([0.05, 0.02, 0.1]))
 
@@ -145,7 +150,10 @@ def test_patches_are_found_again_alike(twins, frames, axes: int) -> None:
     rng = np.random.default_rng(5)
     warp = np.eye(2) + rng.normal(0, 0.02, (80, 2, 2))
     expected = pixel + rng.normal(0, 0.5, pixel.shape)
-    native, plain = twins(lambda: find_patches(cut_patches(first, pixel, 15, 3, axes), later, expected, warp))
+    which = rng.permutation(80)
+    native, plain = twins(
+        lambda: find_patches(cut_patches(first, pixel, 15, 3, axes), later, expected[which], warp[which], which=which)
+    )
     both = native.found & plain.found
     assert (native.found == plain.found).mean() > 0.97
     np.testing.assert_allclose(native.pixel[both], plain.pixel[both], atol=2e-3)
@@ -329,23 +337,77 @@ def test_poses_are_the_same(twins, told: bool) -> None:
     np.testing.assert_allclose(native.information, plain.information, rtol=1e-7)
 
 
-def test_windows_are_linearised_alike(twins) -> None:
+def window_of_tracks() -> tuple[Any, ...]:
+    """Rotation, position, points and state of six frames: some points are not seen in between, one nowhere."""
     rng = np.random.default_rng(13)
     rotation, position = simulate_path(rng, 6)
     points = simulate_points(rng, rotation, position, np.repeat(np.arange(5), 12), 0.4)
-    unseen = rng.random((6, len(points))) < 0.3  # of some points nothing is seen in between, of some nothing at all
+    unseen = rng.random((6, len(points))) < 0.3
     points.inverse_sigma[np.broadcast_to(unseen[:, None], points.inverse_sigma.shape)] = 0.0
     points.inverse_sigma[:, :, 7] = 0.0
-    state = start_near(rng, rotation, position, points)
-    active = (rng.random(len(points)) < 0.8).astype(float)
-    for damping in (0.0, 0.3):
+    return rotation, position, points, start_near(rng, rotation, position, points)
+
+
+def test_an_error_of_the_calibration_moves_things_alike(twins) -> None:
+    rng = np.random.default_rng(16)
+    seen = np.vstack((rng.uniform(0, 639, 50), rng.uniform(0, 479, 50), rng.uniform(0.5, 60, 50)))
+    lens = calibration_shift.CalibrationShift(CAMERA, rng.normal(0.0, 1e-2, SIZE))
+    native, plain = twins(lambda: lens.corrected(seen))
+    assert np.abs(plain - seen).max() > 0.1
+    np.testing.assert_allclose(native, plain, atol=1e-10)
+
+
+def test_views_from_another_pose_are_expected_alike(twins) -> None:
+    rotation, position, points, state = window_of_tracks()
+    slope = np.random.default_rng(15).normal(0, 0.05, (len(points), 2))
+    which = np.arange(1, len(points), 2)
+    for ahead in (0.2, 8.0):  # some points are behind the camera, and some seen edge on
+        pose = transform(rotation[5], position[5] + np.array([0.1, 0.0, ahead]))
         native, plain = twins(
-            lambda damping=damping: window_system.linearise(
-                CAMERA, points, state, PoseConfig(), active, damping=damping
-            )
+            lambda pose=pose: expected_views.expected_views(CAMERA, points, state, slope, pose, which).numbers
         )
-        for name, value in vars(plain).items():
-            np.testing.assert_allclose(getattr(native, name), value, rtol=1e-7, atol=1e-8 * np.abs(value).max())
+        assert native.shape == (len(which), 12)
+        assert (plain[:, 0] < -1e5).any() == (ahead > 1.0)
+        np.testing.assert_allclose(native, plain, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("damping", [0.0, 0.3])
+def test_windows_are_linearised_alike(twins, damping: float) -> None:
+    *_, points, state = window_of_tracks()
+    active = (np.random.default_rng(14).random(len(points)) < 0.8).astype(float)
+    native, plain = twins(lambda: window_system.linearise(CAMERA, points, state, PoseConfig(), active, damping))
+    for name, value in vars(plain).items():
+        np.testing.assert_allclose(getattr(native, name), value, rtol=1e-7, atol=1e-8 * np.abs(value).max())
+
+
+@pytest.mark.parametrize("kernel", [0.0, 2.0])
+def test_windows_are_solved_alike(twins, kernel: float) -> None:
+    """From afar, with a prior on the first frames and points that move by themselves, which are rejected."""
+    rotation, position, points, state = window_of_tracks()
+    points.seen[:, 0, ::9] += 3.0 * np.arange(6)[:, None]
+    prior = known_start(rotation, position).with_motion(np.diag([1e-3] * 3 + [1e-5] * 3), rotation[:2], position[:2])
+    start = replace(state, position=state.position + np.linspace(0, 0.5, 6)[:, None] * np.array([1.0, 0, 0]))
+    config = PoseConfig(kernel=kernel)
+    native, plain = twins(lambda: window_solver.solve_window(CAMERA, points, start, prior, config))
+    assert native.iterations == plain.iterations > 4
+    np.testing.assert_array_equal(native.inlier, plain.inlier)
+    assert 0.5 < plain.inlier.mean() < 1.0
+    for name, value in vars(plain.state).items():
+        np.testing.assert_allclose(getattr(native.state, name), value, atol=1e-9)
+    np.testing.assert_allclose(native.information, plain.information, rtol=1e-7, atol=1e-9 * plain.information.max())
+    np.testing.assert_allclose(native.chi2, plain.chi2, rtol=1e-9)
+
+
+def test_a_window_without_points_is_solved_alike(twins) -> None:
+    rotation, position, points, state = window_of_tracks()
+    none = np.zeros(len(points), bool)
+    prior = known_start(rotation, position)
+    for frames in range(2, 7):
+        prior = prior.with_motion(np.diag([1e-3] * 3 + [1e-5] * 3), rotation[:frames], position[:frames])
+    empty, start = points.subset(none), replace(state, points=state.points[:, none])
+    native, plain = twins(lambda: window_solver.solve_window(CAMERA, empty, start, prior, PoseConfig()))
+    np.testing.assert_allclose(native.state.position, plain.state.position, atol=1e-9)
+    np.testing.assert_allclose(native.state.position, position, atol=1e-6)
 
 
 def test_wrong_arrays_do_not_reach_c() -> None:

@@ -87,9 +87,8 @@ def test_what_reaches_beyond_the_edge_is_not_found(warp):
     for reach, inside in ((10 * warp - 1, False), (10 * warp + 2, True)):
         shift = np.array([reach, 0.0]) - (MIDDLE + (POINTS[0] - MIDDLE) @ turn.T) * np.array([1.0, 0.0])
         true = MIDDLE + (POINTS[:3] - MIDDLE) @ turn.T + shift  # those of the first column, `reach` from the left edge
-        found = find_patches(
-            patches.subset(np.arange(3)), image(texture, turn, shift), true + 0.3, np.tile(turn, (3, 1, 1))
-        )
+        there = image(texture, turn, shift)
+        found = find_patches(patches, there, true + 0.3, np.tile(turn, (3, 1, 1)), which=np.arange(3))
         assert (found.found == inside).all()
         if inside:
             assert np.abs(found.pixel - true).max() < 0.03
@@ -116,8 +115,19 @@ def test_noise_is_seen_in_the_variance():
     assert 0.5 < np.std(errors) < 2.0
 
 
+def test_some_of_many_patches_are_found_where_they_are():
+    """Patches that were written over others are those that are looked for."""
+    one, other = (image(Texture(seed), np.eye(2), np.zeros(2)) for seed in (3, 4))
+    count = len(POINTS)
+    many = cut_patches(one, POINTS, 10, 2).with_room(2 * count)
+    many.overwrite(np.arange(count, 2 * count), cut_patches(other, POINTS, 10, 2))
+    which = np.array([count + 3, count + 1])
+    found = find_patches(many, other, POINTS[[3, 1]], np.tile(np.eye(2), (2, 1, 1)), which=which)
+    assert found.likeness.min() > 0.999
+    assert np.abs(found.pixel - POINTS[[3, 1]]).max() < 1e-3
+
+
 def test_no_patches():
     first = image(Texture(7), np.eye(2), np.zeros(2))
-    none = cut_patches(first, POINTS, 10, 2).subset(np.zeros(len(POINTS), bool))
-    found = find_patches(none, first, np.empty((0, 2)), np.empty((0, 2, 2)))
-    assert len(none) == len(found.pixel) == len(found.found) == 0
+    found = find_patches(cut_patches(first, np.empty((0, 2)), 10, 2), first, np.empty((0, 2)), np.empty((0, 2, 2)))
+    assert len(found.pixel) == len(found.found) == 0

@@ -27,9 +27,9 @@ from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.classic import ClassicMatcher
 from macvo_ros.matching.lite.matcher import LiteMatcher
 from macvo_ros.matching.matcher import Matcher
+from macvo_ros.motion.calibration_shift import CalibrationShift
 from macvo_ros.settings.config import CalibrationPriorConfig, ClassicConfig
 from macvo_ros.uncertainty.calibration_model import SIZE, CalibrationModel
-from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 from macvo_ros.uncertainty.row_evidence import fit_rows
 from macvo_ros.uncertainty.row_field import SHAPES, RowField, RowLearning, row_shapes
 

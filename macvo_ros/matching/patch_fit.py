@@ -116,24 +116,56 @@ def inside(expected: Place, offsets: Float32, shape: tuple[int, ...]) -> npt.NDA
 
 
 def fit_patches(
-    patches: Linearised, offsets: Float32, window: Float32, image: Float32, expected: Place, search: Search
+    patches: Linearised,
+    offsets: Float32,
+    window: Float32,
+    image: Float32,
+    expected: Place,
+    search: Search,
+    which: Whole | None = None,
 ) -> PatchFit:
-    """Find patches in an (H, W) image; offsets: (S, 2) of their samples, pixels, window: (S,) weights of sum 1."""
-    iterate = _iterated if kernels() is None or min(image.shape) < 2 else _iterated_natively
-    shift, bent, solution, square, alike, answer = iterate(patches, offsets, window, image, expected, search)
-    explained = ((solution[:, None] @ patches.explained)[:, 0] * solution).sum(axis=1)
+    """Find patches in an (H, W) image; offsets: (S, 2) of their samples, pixels, window: (S,) weights of sum 1.
+
+    which: (N,) numbers of those to find, as there are more; None: all.
+    """
+    if kernels() is None or min(image.shape) < 2:
+        shift, bent, solution, square, alike, answer = _iterated(
+            _Gathered.of(patches, which), offsets, window, image, expected, search
+        )
+    else:
+        rows = np.arange(len(patches.project)) if which is None else which
+        shift, bent, solution, square, alike, answer = _iterated_natively(
+            patches, rows, offsets, window, image, expected, search
+        )
+    matrix = patches.explained if which is None else patches.explained[which]
+    explained = ((solution[:, None] @ matrix)[:, 0] * solution).sum(axis=1)
     noise = np.maximum(square - explained, 0) + np.float32(_READ_NOISE**2)
-    # Unrelated images answer by chance, by about one over the root of the number of samples.
-    chance = math.sqrt(float(window @ window))
-    return PatchFit(shift, bent, noise, alike.astype(np.float64), np.clip(answer, chance, 1.0))
+    if search.aside:
+        # Unrelated images answer by chance, by about one over the root of the number of samples.
+        answer = np.clip(answer, math.sqrt(float(window @ window)), 1.0)
+    return PatchFit(shift, bent, noise, alike.astype(np.float64), answer)
 
 
 _Iterated = tuple[Float32, Float32, Float32, Float32, Float32, Float32]
 """shift, bent, (N, P) solution of the last step, (N,) weighted square of the difference before it, likeness, answer."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Gathered:
+    """Some of many patches, one after the other."""
+
+    template: Float32
+    project: Float32
+
+    @staticmethod
+    def of(patches: Linearised, which: Whole | None) -> _Gathered:
+        """Those of (N,) numbers; None: all."""
+        rows = slice(None) if which is None else which
+        return _Gathered(patches.template[rows], patches.project[rows])
+
+
 def _iterated(
-    patches: Linearised, offsets: Float32, window: Float32, image: Float32, expected: Place, search: Search
+    patches: _Gathered, offsets: Float32, window: Float32, image: Float32, expected: Place, search: Search
 ) -> _Iterated:
     count, unknowns = patches.project.shape[:2]
     axes = axes_of(unknowns)
@@ -171,10 +203,16 @@ def _iterated(
 
 
 def _iterated_natively(
-    patches: Linearised, offsets: Float32, window: Float32, image: Float32, expected: Place, search: Search
+    patches: Linearised,
+    which: Whole,
+    offsets: Float32,
+    window: Float32,
+    image: Float32,
+    expected: Place,
+    search: Search,
 ) -> _Iterated:
-    """`_iterated` by a compiled kernel."""
-    count, unknowns = patches.project.shape[:2]
+    """`_iterated` by a compiled kernel, of patches of (N,) numbers."""
+    count, unknowns = len(which), patches.project.shape[1]
     axes = axes_of(unknowns)
     shift, bent = np.empty((count, axes), np.float32), np.empty((count, axes, 2), np.float32)
     solution, square, alike = (np.empty(shape, np.float32) for shape in ((count, unknowns), count, count))
@@ -183,7 +221,7 @@ def _iterated_natively(
     assert native is not None
     native(
         "macvo_find_patches", image, *image.shape, count, len(offsets), axes, search.iterations, search.longest,
-        _CONVERGED, offsets, offsets / offsets[-1, 0], window, *map(_plain, (patches.template, patches.project)),
+        _CONVERGED, offsets, offsets / offsets[-1, 0], window, which, *map(_plain, (patches.template, patches.project)),
         _plain(expected.middle), _plain(expected.warp), _plain(expected.along), _plain(expected.foreshortening),
         _LEAST_DEPTH, search.aside, shift, bent, solution, square, alike, answer,
     )  # fmt: skip

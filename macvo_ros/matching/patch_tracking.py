@@ -22,7 +22,7 @@ compositional).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,7 @@ from macvo_ros.matching.patch_model import linearise, patch_window
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
+Whole = npt.NDArray[np.int64]
 
 _ITERATIONS = 4
 _MAX_STEP = 0.7
@@ -48,7 +49,7 @@ class Patches:
     offset: (N, 2) from the sample in the middle, a whole pixel, to the point, pixels. template: (N, S).
     project: (N, P, S) from the difference to another image to the P unknowns of `PatchModel`; explained: (N, P, P) how
     much of the squared difference these explain.
-    spread: (N, A) variance of a shift per variance of a sample. radius, stride: (N,) of the samples, pixels.
+    spread: (N, A) variance of a shift per variance of a sample. radius, stride: of the samples, pixels.
     """
 
     offset: Float32
@@ -56,20 +57,27 @@ class Patches:
     project: Float32
     explained: Float32
     spread: Float32
-    radius: npt.NDArray[np.int64]
-    stride: npt.NDArray[np.int64]
+    radius: int
+    stride: int
 
     def __len__(self) -> int:
         return len(self.template)
 
-    def subset(self, keep: Bool | npt.NDArray[np.int64]) -> Patches:
-        """Those where (N,) `keep` is true, or of these numbers."""
-        return Patches(*(getattr(self, item.name)[keep] for item in fields(self)))
+    def with_room(self, count: int) -> Patches:
+        """A copy with room for `count` patches, the first of which are these; what the others are is not said."""
+        more = count - len(self)
+        offset, template, project, explained, spread = (
+            np.concatenate((part, np.zeros((more, *part.shape[1:]), np.float32))) for part in self._arrays()
+        )
+        return Patches(offset, template, project, explained, spread, self.radius, self.stride)
 
+    def overwrite(self, which: Whole, others: Patches) -> None:
+        """Put `others` of the same size in the place of the patches of these (M,) numbers."""
+        for ours, theirs in zip(self._arrays(), others._arrays(), strict=True):
+            ours[which] = theirs
 
-def joined_patches(parts: list[Patches]) -> Patches:
-    """One after the other; all of the same size."""
-    return Patches(*(np.concatenate([getattr(part, item.name) for part in parts]) for item in fields(Patches)))
+    def _arrays(self) -> tuple[Float32, ...]:
+        return self.offset, self.template, self.project, self.explained, self.spread
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,36 +99,43 @@ def cut_patches(image: Float32, pixel: Float64, radius: int, stride: int, axes: 
     axes: 2; 1 for patches that will be looked for along their row only.
     """
     model = linearise(image, pixel, radius, stride, axes)
-    ones = np.ones(len(pixel), np.int64)
     return Patches(
         offset=(pixel - model.whole).astype(np.float32),
         template=model.template,
         project=model.project,
         explained=model.explained,
         spread=model.spread,
-        radius=model.radius * ones,
-        stride=stride * ones,
+        radius=model.radius,
+        stride=stride,
     )
 
 
 def find_patches(
-    patches: Patches, image: Float32, expected: Float64, warp: Float64, foreshortening: Float64 | None = None
+    patches: Patches,
+    image: Float32,
+    expected: Float64,
+    warp: Float64,
+    foreshortening: Float64 | None = None,
+    which: Whole | None = None,
 ) -> FoundPatches:
     """Find patches in an (H, W) image near (N, 2) expected pixels; warp: (N, 2, 2) d(pixel here) / d(pixel there).
 
-    foreshortening: (N, 2) 1/pixel, see `foreshortening.py`; None: none. Whether there is texture to find is not asked
-    again (`PatchFit.answer`): it was when the point was first matched.
+    foreshortening: (N, 2) 1/pixel, see `foreshortening.py`; None: none. which: (N,) numbers of the patches to find;
+    None: all. Whether there is texture to find is not asked again (`PatchFit.answer`): it was when the point was first
+    matched.
     """
-    if not len(patches):
+    axes = patches.spread.shape[1]
+    if not len(expected):
         none = np.empty(0)
-        return FoundPatches(np.empty((0, 2)), np.empty((0, patches.spread.shape[1])), none.astype(bool), none)
-    offsets, window = patch_window(int(patches.radius[0]), int(patches.stride[0]))
-    turn, axes = warp.astype(np.float32), patches.spread.shape[1]
-    middle = expected.astype(np.float32) - (turn @ patches.offset[:, :, None])[:, :, 0]
+        return FoundPatches(np.empty((0, 2)), np.empty((0, axes)), none.astype(bool), none)
+    offset, spread = (each if which is None else each[which] for each in (patches.offset, patches.spread))
+    offsets, window = patch_window(patches.radius, patches.stride)
+    turn = warp.astype(np.float32)
+    middle = expected.astype(np.float32) - (turn @ offset[:, :, None])[:, :, 0]
     place = Place(middle, turn, np.ascontiguousarray(turn[:, :, :axes]), foreshortening)
-    fit = fit_patches(patches, offsets, window, image, place, Search(_ITERATIONS, _MAX_STEP, aside=0.0))
-    here = (turn[:, :axes, :axes] ** 2 @ patches.spread[:, :, None])[:, :, 0]
-    at_point = fit.shift + (fit.bent @ patches.offset[:, :, None])[:, :, 0] / np.float32(patches.radius[0])
+    fit = fit_patches(patches, offsets, window, image, place, Search(_ITERATIONS, _MAX_STEP, aside=0.0), which)
+    here = (turn[:, :axes, :axes] ** 2 @ spread[:, :, None])[:, :, 0]
+    at_point = fit.shift + (fit.bent @ offset[:, :, None])[:, :, 0] / np.float32(patches.radius)
     found = np.isfinite(fit.shift).all(axis=1) & (np.abs(fit.shift).max(axis=1) <= _MAX_SHIFT)
     found &= inside(place, offsets, image.shape)
     return FoundPatches(

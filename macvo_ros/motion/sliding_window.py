@@ -146,13 +146,10 @@ class SlidingWindow:
             seen=np.concatenate((self.points.seen, np.where(sightings.found, sightings.seen, 0.0)[None])),
             inverse_sigma=np.concatenate((self.points.inverse_sigma, inverse[None])),
         )
+        self._with_newest = self.prior
         if covariance is not None:
-            poses = self.state.rotation, self.state.position
-            self.prior = self.prior.with_motion(long_run * covariance, *poses)
-            rest = 1.0 - 1.0 / long_run
-            self._with_newest = self.prior if rest <= 0 else self.prior.with_motion(covariance / rest, *poses)
-        else:
-            self._with_newest = self.prior
+            poses, shares = (self.state.rotation, self.state.position), (1.0 / long_run, 1.0)
+            self.prior, self._with_newest = self.prior.with_shares_of_motion(covariance, *poses, shares)
         self.keyframe = np.append(self.keyframe, False)
         self.alive = self.alive & sightings.found
 

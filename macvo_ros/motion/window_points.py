@@ -72,7 +72,8 @@ class WindowPoints:
 
     def subset(self, keep: Bool) -> WindowPoints:
         """The points where (P,) `keep` is true."""
-        return WindowPoints(**{name: value[..., keep] for name, value in vars(self).items()})
+        rows = np.flatnonzero(keep)
+        return WindowPoints(**{name: value.take(rows, axis=-1) for name, value in vars(self).items()})
 
 
 @dataclass(frozen=True, eq=False)

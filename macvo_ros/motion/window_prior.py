@@ -80,20 +80,27 @@ class PosePrior:
 
         covariance: (6, 6), axes of the former. The poses, (N, 3, 3) and (N, 3), are those when it was measured.
         """
+        return self.with_shares_of_motion(covariance, rotation, position, (1.0,))[0]
+
+    def with_shares_of_motion(
+        self, covariance: Float64, rotation: Float64, position: Float64, shares: tuple[float, ...]
+    ) -> tuple[PosePrior, ...]:
+        """`with_motion` for each of `shares`, by which the motion's information counts."""
         total, known = self.padded(len(rotation)), len(self)
         back = np.zeros((6, 6))
         back[:3, :3] = back[3:, 3:] = rotation[-2].T
         both = back @ np.hstack((-lever_arm(position[-1] - position[-2]), np.eye(6)))
-        information = both.T @ np.linalg.solve(covariance, both)
-        gradient = total.gradient.copy()
-        gradient[-12:] -= information @ self.offset(rotation, position)[-12:]
-        total.information[-12:, -12:] += information
-        return PosePrior(
-            np.concatenate((self.rotation, rotation[known:])),
-            np.concatenate((self.position, position[known:])),
-            total.information,
-            gradient,
-        )
+        measured = both.T @ np.linalg.solve(covariance, both)
+        pull = measured @ self.offset(rotation, position)[-12:]
+        rotations = np.concatenate((self.rotation, rotation[known:]))
+        positions = np.concatenate((self.position, position[known:]))
+        priors = []
+        for share in shares:
+            information, gradient = total.information.copy(), total.gradient.copy()
+            information[-12:, -12:] += share * measured
+            gradient[-12:] -= share * pull
+            priors.append(PosePrior(rotations, positions, information, gradient))
+        return tuple(priors)
 
     def with_frame(
         self, index: int, information: Float64, gradient: Float64, rotation: Float64, position: Float64
@@ -102,17 +109,18 @@ class PosePrior:
         total = self.padded(len(rotation))
         whole = total.information + information
         pull = total.at(rotation, position)[1] + gradient
-        goes = np.arange(6 * index, 6 * index + 6)
-        stays = np.delete(np.arange(len(whole)), goes)
+        first = 6 * index
+        goes, stays = slice(first, first + 6), np.r_[:first, first + 6 : len(whole)]
         # Scaled to a unit diagonal: metres and radians differ by decades.
         scale = 1.0 / np.sqrt(np.maximum(whole.diagonal()[goes], 1e-300))
-        corner = whole[np.ix_(goes, goes)] * scale[:, None] * scale[None]
-        side = whole[np.ix_(goes, stays)] * scale[:, None]
+        corner = whole[goes, goes] * scale[:, None] * scale[None]
+        side = whole[goes, stays] * scale[:, None]
         solved = np.linalg.solve(corner, np.column_stack((side, pull[goes] * scale)))
-        left = whole[np.ix_(stays, stays)] - side.T @ solved[:, :-1]
+        left = whole[stays[:, None], stays] - side.T @ solved[:, :-1]
+        others = np.arange(len(rotation)) != index
         return PosePrior(
-            np.delete(rotation, index, axis=0),
-            np.delete(position, index, axis=0),
+            rotation[others],
+            position[others],
             0.5 * (left + left.T),
             pull[stays] - side.T @ solved[:, -1],
         )

@@ -31,6 +31,7 @@ import numpy.typing as npt
 
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import exp_each_so3, renormalised
+from macvo_ros.matching.native.library import kernels
 from macvo_ros.motion.pose_solver import REJECT_CHI2_3
 from macvo_ros.motion.window_points import (
     LEAST_DISPARITY,
@@ -42,7 +43,7 @@ from macvo_ros.motion.window_points import (
     residuals,
 )
 from macvo_ros.motion.window_prior import PosePrior
-from macvo_ros.motion.window_system import huber_weight, linearise
+from macvo_ros.motion.window_system import eliminate_points, kernel_arguments
 from macvo_ros.settings.config import PoseConfig
 
 Float64 = npt.NDArray[np.float64]
@@ -60,13 +61,11 @@ _MEDIAN_CHI2_3 = 2.366
 class WindowSolution:
     """state: the minimum. information: (6 N, 6 N) of the poses, the prior's included, points eliminated.
 
-    weight: (N, P) robust weights, 0 for rejected points and where nothing was seen; inlier: (P,). chi2: mean squared
-    residual of the inliers per degree of freedom.
+    inlier: (P,) points that were not rejected. chi2: mean squared residual of these per degree of freedom.
     """
 
     state: WindowState
     information: Float64
-    weight: Float64
     inlier: Bool
     chi2: float
     iterations: int
@@ -76,38 +75,36 @@ def solve_window(
     camera: StereoCamera, points: WindowPoints, start: WindowState, prior: PosePrior, config: PoseConfig
 ) -> WindowSolution:
     """Minimise over the poses and points of a window, beginning at `start`."""
-    prior = prior.padded(len(start.rotation))
-    seen = Observations.of(points)
-    problem = _Problem(camera, points, seen, prior, config, np.ones(len(points)))
+    frames = len(start.rotation)
+    problem = _Problem(camera, points, prior.padded(frames), config, np.ones(len(points)))
     near = problem.minimise(start, share=_NEAR)
-    squared = near.found.squared
+    observed = points.inverse_sigma[:, 0] > 0
+    squared = near.squared[observed]
     # As in the two-frame solver: the median tells the real scale of the residuals, never below what was promised.
-    scale = max(1.0, float(np.median(squared)) / _MEDIAN_CHI2_3) if len(seen) else 1.0
-    inlier = np.ones(len(points), bool)
-    inlier[seen.point[squared > REJECT_CHI2_3 * scale]] = False
-    problem = replace(problem, active=inlier.astype(float))
-    solved = problem.minimise(near.state, near.found)
-    state, found = solved.state, solved.found
-    agrees = inlier[seen.point]
-    squares = found.squared @ agrees + inlier @ _first_view(points, state, found)
-    weight = np.zeros((len(state.rotation), len(points)))
-    weight[seen.frame, seen.point] = huber_weight(found.squared, config.kernel) * agrees
+    scale = max(1.0, float(np.median(squared)) / _MEDIAN_CHI2_3) if len(squared) else 1.0
+    inlier = np.asarray((near.squared <= REJECT_CHI2_3 * scale).all(axis=0))
+    solved = replace(problem, active=inlier.astype(float)).minimise(near.state)
+    state = solved.state
+    squares = solved.squared.sum(axis=0) + _first_view(points, state)
+    count = int(np.count_nonzero(observed[:, inlier]))
     return WindowSolution(
         state=replace(state, rotation=renormalised(state.rotation)),
         information=solved.information,
-        weight=weight,
         inlier=inlier,
-        chi2=float(squares) / max(3 * int(agrees.sum()) - 6 * (len(state.rotation) - 1), 1),
+        chi2=float(squares @ inlier) / max(3 * count - 6 * (frames - 1), 1),
         iterations=near.iterations + solved.iterations,
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Minimum:
-    """A state, its residuals, the (6 N, 6 N) information of its poses before the last step, and the number of steps."""
+    """A state, the (N, P) squared residuals of its observations, 0 where there is none, and the number of steps.
+
+    information: (6 N, 6 N) of its poses before the last step.
+    """
 
     state: WindowState
-    found: Residuals
+    squared: Float64
     information: Float64
     iterations: int
 
@@ -118,49 +115,72 @@ class _Problem:
 
     camera: StereoCamera
     points: WindowPoints
-    seen: Observations
     prior: PosePrior
     config: PoseConfig
     active: Float64
 
-    def minimise(self, state: WindowState, found: Residuals | None = None, share: float = 0.0) -> _Minimum:
-        """The minimum; found: residuals of the state to begin at, if they are known.
+    def minimise(self, state: WindowState, share: float = 0.0) -> _Minimum:
+        """The minimum; share: of the cost, which is enough if a step gains less.
 
-        share: of the cost, which is enough if a step gains less. The first frame stays where it is: all
-        observations are of one frame against another, so that what would move all frames alike is rounding, and
-        what was linearised at other poses.
+        The first frame stays where it is: all observations are of one frame against another, so that what would move
+        all frames alike is rounding, and what was linearised at other poses.
         """
-        damping, iterations = 1e-6, 0
-        found = found or residuals(self.camera, self.points, state, self.seen)
-        cost, pull = self._cost(state, found)
-        while True:
-            iterations += 1
-            system = linearise(self.camera, self.points, state, self.config, self.active, self.seen, found, damping)
-            information = system.information + self.prior.information
-            gradient = system.gradient + pull
-            damped = information + damping * np.diag(information.diagonal())
-            step = np.concatenate((np.zeros(6), -_solve(damped[6:, 6:], gradient[6:])))
-            moved = _moved(self.camera, state, step, system.shift - (system.back @ step))
-            then = residuals(self.camera, self.points, moved, self.seen)
-            new_cost, new_pull = self._cost(moved, then)
-            gain = cost - new_cost
-            if gain >= 0:
-                state, found, cost, pull = moved, then, new_cost, new_pull
-                damping = max(damping * 0.1, 1e-9)
-            else:
-                damping *= 100.0
-            if 0 <= gain <= max(_SOLVED, share * cost) or iterations >= self.config.max_iterations or damping > 1e8:
-                return _Minimum(state, found, information, iterations)
+        return (_minimised if kernels() is None else _minimised_natively)(self, state, share)
 
-    def _cost(self, state: WindowState, found: Residuals) -> tuple[float, Float64]:
-        """The cost of a state, and (6 N,) half the gradient of the prior's part."""
-        m2, kernel, share = found.squared, self.config.kernel, self.active / self.points.crowding
-        if kernel > 0:
-            m = np.sqrt(m2)
-            m2 = np.where(m <= kernel, m2, kernel * (2.0 * m - kernel))
-        points = m2 @ share[self.seen.point] + share @ _first_view(self.points, state, found)
-        known, pull = self.prior.at(state.rotation, state.position)
-        return float(points) + known, pull
+
+def _minimised_natively(problem: _Problem, state: WindowState, share: float) -> _Minimum:
+    """`_minimised` by a compiled kernel."""
+    prior, frames, count = problem.prior, len(state.rotation), len(problem.points)
+    rotation, position, points = (np.array(each, order="C") for each in (state.rotation, state.position, state.points))
+    squared, information = np.empty((frames, count)), np.empty((6 * frames, 6 * frames))
+    taken = np.zeros(1, np.int64)
+    native = kernels()
+    assert native is not None
+    native(
+        "macvo_window_minimise", *kernel_arguments(problem.camera, problem.points, problem.config, problem.active),
+        len(prior), prior.rotation, prior.position, prior.information, prior.gradient, _SOLVED, share,
+        problem.config.max_iterations, rotation, position, points, squared, information, taken,
+    )  # fmt: skip
+    return _Minimum(WindowState(rotation, position, points), squared, information, int(taken[0]))
+
+
+def _minimised(problem: _Problem, state: WindowState, share: float) -> _Minimum:
+    camera, points, prior, config = problem.camera, problem.points, problem.prior, problem.config
+    damping, iterations, seen = 1e-6, 0, Observations.of(points)
+    found = residuals(camera, points, state, seen)
+    cost, pull = _cost(problem, state, seen, found)
+    while True:
+        iterations += 1
+        system, back, shift = eliminate_points(camera, points, state, config, problem.active, seen, found, damping)
+        information = system.information + prior.information
+        gradient = system.gradient + pull
+        damped = information + damping * np.diag(information.diagonal())
+        step = np.concatenate((np.zeros(6), -_solve(damped[6:, 6:], gradient[6:])))
+        moved = _moved(camera, state, step, shift - (back @ step))
+        then = residuals(camera, points, moved, seen)
+        new_cost, new_pull = _cost(problem, moved, seen, then)
+        gain = cost - new_cost
+        if gain >= 0:
+            state, found, cost, pull = moved, then, new_cost, new_pull
+            damping = max(damping * 0.1, 1e-9)
+        else:
+            damping *= 100.0
+        if 0 <= gain <= max(_SOLVED, share * cost) or iterations >= config.max_iterations or damping > 1e8:
+            break
+    squared = np.zeros((len(state.rotation), len(points)))
+    squared[seen.frame, seen.point] = found.squared
+    return _Minimum(state, squared, information, iterations)
+
+
+def _cost(problem: _Problem, state: WindowState, seen: Observations, found: Residuals) -> tuple[float, Float64]:
+    """The cost of a state, and (6 N,) half the gradient of the prior's part."""
+    m2, kernel, share = found.squared, problem.config.kernel, problem.active / problem.points.crowding
+    if kernel > 0:
+        m = np.sqrt(m2)
+        m2 = np.where(m <= kernel, m2, kernel * (2.0 * m - kernel))
+    points = m2 @ share[seen.point] + share @ _first_view(problem.points, state)
+    known, pull = problem.prior.at(state.rotation, state.position)
+    return float(points) + known, pull
 
 
 def _solve(matrix: Float64, vector: Float64) -> Float64:
@@ -178,7 +198,8 @@ def _moved(camera: StereoCamera, state: WindowState, step: Float64, points_step:
     return WindowState(turned, state.position + step[:, :3], points)
 
 
-def _first_view(points: WindowPoints, state: WindowState, found: Residuals) -> Float64:
+def _first_view(points: WindowPoints, state: WindowState) -> Float64:
     """(P,) squared residuals of the first view and of the shared errors."""
     shared = (state.points[[0, 1, 3]] ** 2 / points.shared_var).sum(axis=0)
-    return np.asarray(shared + found.first**2 / (points.disparity_var - points.shared_var[2]))
+    first = state.points[2] + state.points[3] - points.disparity
+    return np.asarray(shared + first**2 / (points.disparity_var - points.shared_var[2]))

@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +27,11 @@ from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.geometry.se3 import skew
 from macvo_ros.matching.native.library import kernels
 from macvo_ros.motion.window_points import (
+    LEAST_DISPARITY,
     Observations,
     Residuals,
     WindowPoints,
     WindowState,
-    in_anchor,
     jacobians,
     residuals,
 )
@@ -41,29 +42,10 @@ Float64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class PoseSystem:
-    """The cost's quadratic model about a state, points eliminated: information (6 N, 6 N) and half gradient (6 N,).
-
-    back, shift: (P, 4, 6 N) and (P, 4), the points' step is shift - back @ the poses' step.
-    """
+    """The cost's quadratic model about a state, points eliminated: information (6 N, 6 N) and half gradient (6 N,)."""
 
     information: Float64
     gradient: Float64
-    back: Float64
-    shift: Float64
-
-
-@dataclass(frozen=True, eq=False)
-class _Linearised:
-    """Where the cost is linearised. share: (P,) of a point's weight; root: (M,) of an observation's robust weight."""
-
-    camera: StereoCamera
-    points: WindowPoints
-    state: WindowState
-    seen: Observations
-    found: Residuals
-    share: Float64
-    root: Float64
-    damping: float
 
 
 def linearise(
@@ -72,8 +54,6 @@ def linearise(
     state: WindowState,
     config: PoseConfig,
     active: Float64,
-    seen: Observations | None = None,
-    found: Residuals | None = None,
     damping: float = 0.0,
 ) -> PoseSystem:
     """The quadratic model of the observations' cost about a state; active: (P,) 0 leaves a point out.
@@ -81,46 +61,52 @@ def linearise(
     With D = t_k - t_a the Jacobian of the anchor's pose is minus that of the observing pose times [[I, -[D]x], [0, I]]:
     the cost cannot see the window moved as a whole, and neither can its model.
     """
-    seen = seen or Observations.of(points)
-    found = found or residuals(camera, points, state, seen)
+    native = kernels()
+    if native is None:
+        seen = Observations.of(points)
+        found = residuals(camera, points, state, seen)
+        return eliminate_points(camera, points, state, config, active, seen, found, damping)[0]
+    frames = len(state.rotation)
+    information, gradient = np.empty((6 * frames, 6 * frames)), np.empty(6 * frames)
+    native(
+        "macvo_window_system", *kernel_arguments(camera, points, config, active),
+        *map(np.ascontiguousarray, (state.rotation, state.position, state.points)), damping, information, gradient,
+    )  # fmt: skip
+    return PoseSystem(information, gradient)
+
+
+def kernel_arguments(
+    camera: StereoCamera, points: WindowPoints, config: PoseConfig, active: Float64
+) -> tuple[Any, ...]:
+    """A window's points as the compiled kernels take them (`Window` of window.h); active: (P,) 0 leaves a point out."""
+    lens = (camera.fx, camera.fy, camera.cx, camera.cy, camera.baseline, camera.disparity_offset)
+    arrays = (
+        points.anchor, points.pixel, points.disparity, points.disparity_var, points.shared_var, points.seen,
+        points.inverse_sigma, active / points.crowding,
+    )  # fmt: skip
+    plain = map(np.ascontiguousarray, arrays)
+    return np.array(lens), len(points.seen), len(points), *plain, float(config.kernel), LEAST_DISPARITY
+
+
+def eliminate_points(
+    camera: StereoCamera,
+    points: WindowPoints,
+    state: WindowState,
+    config: PoseConfig,
+    active: Float64,
+    seen: Observations,
+    found: Residuals,
+    damping: float,
+) -> tuple[PoseSystem, Float64, Float64]:
+    """The model in numpy, by the Schur complement; also `back`, (P, 4, 6 N), and `shift`, (P, 4).
+
+    The points' step is shift - back @ the poses' step.
+    """
     share = active / points.crowding
     root = np.sqrt(huber_weight(found.squared, config.kernel) * share[seen.point])
-    system = _system if kernels() is None else _system_natively
-    return system(_Linearised(camera, points, state, seen, found, share, root, damping))
-
-
-def _system_natively(at: _Linearised) -> PoseSystem:
-    """`_system` by a compiled kernel."""
-    camera, points, state, seen, found = at.camera, at.points, at.state, at.seen, at.found
     frames, count = len(state.rotation), len(points)
-    shared, first = at.share / points.shared_var, at.share / (points.disparity_var - points.shared_var[2])
-    prior = np.zeros((count, 9))
-    prior[:, [0, 1, 3]] = shared.T
-    prior[:, 4] = first
-    prior[:, [5, 6, 8]] = (shared * state.points[[0, 1, 3]]).T
-    prior[:, 7:] += (first * found.first)[:, None]
-    observed = np.zeros(count, np.int64)
-    observed[seen.known] = np.diff(seen.begins, append=len(seen))
-    information, gradient = np.empty((6 * frames, 6 * frames)), np.empty(6 * frames)
-    back, shift = np.empty((count, 4, 6 * frames)), np.empty((count, 4))
-    native = kernels()
-    assert native is not None
-    native(
-        "macvo_window_system", np.array([camera.fx, camera.fy, camera.baseline]), frames,
-        np.ascontiguousarray(state.rotation), np.ascontiguousarray(state.position), count,
-        np.ascontiguousarray(points.anchor), np.ascontiguousarray(in_anchor(camera, points, state).T), prior, observed,
-        len(seen), seen.frame, found.in_camera, found.white, seen.inverse_sigma * at.root, at.root, at.damping,
-        information, gradient, back, shift,
-    )  # fmt: skip
-    return PoseSystem(information, gradient, back, shift)
-
-
-def _system(at: _Linearised) -> PoseSystem:
-    """The system, points eliminated by the Schur complement."""
-    camera, points, state, seen, found = at.camera, at.points, at.state, at.seen, at.found
-    frames, count = len(state.rotation), len(points)
-    pose, own = jacobians(camera, points, state, seen, found, at.root)
-    residual = found.white * at.root
+    pose, own = jacobians(camera, points, state, seen, found, root)
+    residual = found.white * root
     axes = np.zeros((frames, 6, 6))
     axes[:, :3, :3] = axes[:, 3:, 3:] = state.rotation
 
@@ -135,20 +121,16 @@ def _system(at: _Linearised) -> PoseSystem:
     mixed[points.anchor, np.arange(count)] -= total
     back = np.ascontiguousarray(mixed.transpose(1, 2, 0, 3)).reshape(count, 4, 6 * frames)
 
-    block, pull = _point_terms(points, state, seen, found, own, residual, at.share)
-    block += np.eye(4) * (at.damping * block + 1e-12)
+    block, pull = _point_terms(points, state, seen, found, own, residual, share)
+    block += np.eye(4) * (damping * block + 1e-12)
     inverse = np.linalg.inv(block)
     solved = inverse @ back
     shift = (inverse @ pull[:, :, None])[:, :, 0]
     information, gradient = _pose_terms(state, seen, axes, pose, residual)
     flat = back.reshape(-1, 6 * frames).T
     information -= flat @ solved.reshape(-1, 6 * frames)
-    return PoseSystem(
-        information=0.5 * (information + information.T),
-        gradient=gradient - flat @ shift.reshape(-1),
-        back=solved,
-        shift=-shift,
-    )
+    system = PoseSystem(0.5 * (information + information.T), gradient - flat @ shift.reshape(-1))
+    return system, solved, -shift
 
 
 def _point_terms(

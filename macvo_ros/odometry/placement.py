@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from macvo_ros.geometry.se3 import inverse, lever_arm
 from macvo_ros.images.frame import StereoFrame
+from macvo_ros.motion.calibration_shift import CalibrationShift
 from macvo_ros.motion.two_frame import METRIC, TwoFrameResult
 from macvo_ros.odometry.attempt import Attempt
 from macvo_ros.odometry.measured_place import MeasuredPlace, append_motion, plus_covariance
@@ -31,7 +32,6 @@ from macvo_ros.odometry.pose_window import PoseWindow, Step, WindowEstimate
 from macvo_ros.odometry.status import Status
 from macvo_ros.odometry.track_state import Track
 from macvo_ros.settings.config import Config
-from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation
 from macvo_ros.uncertainty.online_calibration import AssumedCalibration
 from macvo_ros.uncertainty.trajectory import PoseWithCovariance, between, correlated_excess, symmetric_positive

@@ -31,14 +31,14 @@ import numpy.typing as npt
 from macvo_ros.geometry.se3 import difference, inverse, lever_arm, transform
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match, PointMatches
+from macvo_ros.motion.calibration_shift import CalibrationShift
 from macvo_ros.motion.followed_points import RELIEF_DEPTH, PointPatches, SmoothPair, first_views, follow
 from macvo_ros.motion.sliding_window import NewPoints, Sightings, SlidingWindow
 from macvo_ros.motion.two_frame import TwoFrameResult
 from macvo_ros.motion.window_solver import WindowSolution
-from macvo_ros.odometry.published_step import increment_covariance, inverse_information, taken_in
+from macvo_ros.odometry.published_step import increment_covariance, newest_covariance, taken_in
 from macvo_ros.settings.config import Config
 from macvo_ros.uncertainty.calibration_error import LENGTH, RunningMean
-from macvo_ros.uncertainty.calibration_shift import CalibrationShift
 from macvo_ros.uncertainty.error_correlation import ErrorCorrelation, distances
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 from macvo_ros.uncertainty.trajectory import LONG_RUN, symmetric_positive
@@ -129,12 +129,15 @@ class PoseWindow:
         window = self._window
         keep = window.drop_temporary()
         self._stamps = [stamp for stamp, stays in zip(self._stamps, keep, strict=True) if stays]
-        new = np.zeros(len(step.result.points.pixel), bool)
-        if step.first_view is not None and self._is_keyframe(window):
-            new = self._new_points(window, step)
-            self._promote(window, step, step.result.points.subset(new), previous_images)
+        chosen = np.zeros(len(step.result.points.pixel), bool)
+        promoted = step.first_view is not None and self._is_keyframe(window)
+        if promoted:
+            chosen = self._new_points(window, step)
+        new = step.result.points.subset(chosen)
+        if promoted:
+            self._promote(window, step, new, previous_images)
         start = transform(window.state.rotation[-1], window.state.position[-1]) @ step.motion.motion
-        sightings = self._sightings(window, step, step.result.points.subset(new), start, images)
+        sightings = self._sightings(window, step, new, start, images)
         window.add(start, sightings, step.motion.covariance, LONG_RUN)
         self._stamps.append(step.frame.stamp)
         solution = window.solve(self._config.pose)
@@ -221,12 +224,12 @@ class PoseWindow:
             self._views = self._views.subset(keep)
 
     def _estimate(self, window: SlidingWindow, solution: WindowSolution, step: Step, began: bool) -> WindowEstimate:
-        known = inverse_information(solution.information)[-6:, -6:]
+        known = newest_covariance(solution.information, 6)
         lever = lever_arm(window.state.position[-1] - self._began_at)
         known = known + lever @ (self._known_there - _BEGINNING) @ lever.T
         # Of motions: with the first frame held, or the small differences of large numbers would be rounding.
         joint = np.zeros((12, 12))
-        held = inverse_information(solution.information[6:, 6:])[-12:, -12:]
+        held = newest_covariance(solution.information[6:, 6:], 12)
         joint[-len(held) :, -len(held) :] = held
         poses = [transform(r, t) for r, t in zip(window.state.rotation, window.state.position, strict=True)]
         motion = RelativeMotion(inverse(poses[-2]) @ poses[-1], increment_covariance(joint, poses[-2], poses[-1]))

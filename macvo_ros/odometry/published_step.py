@@ -30,10 +30,16 @@ _TAKEN_IN = 0.1
 errors are the same to 4 % (room 201, corridor 201, no log); chosen."""
 
 
-def inverse_information(information: Float64) -> Float64:
-    """(N, N) covariance, of an information scaled to a unit diagonal first: metres and radians differ by decades."""
+def newest_covariance(information: Float64, size: int) -> Float64:
+    """(size, size) covariance of the last unknowns of an (N, N) information, or of all where there are not as many.
+
+    Scaled to a unit diagonal first: metres and radians differ by decades.
+    """
+    count = min(size, len(information))
     scale = 1.0 / np.sqrt(information.diagonal())
-    return np.asarray(scale[:, None] * np.linalg.inv(information * scale[:, None] * scale) * scale)
+    asked = np.eye(len(information))[:, -count:]
+    solved = np.linalg.solve(information * scale[:, None] * scale, asked)[-count:]
+    return np.asarray(scale[-count:, None] * solved * scale[-count:])
 
 
 def increment_covariance(joint: Float64, before: Float64, after: Float64) -> Float64:

@@ -57,14 +57,20 @@ class ErrorCorrelation:
 
     def at(self, distance: Float32) -> Float32:
         """Correlations over distances, pixels."""
-        return np.asarray(self.share * np.exp(distance * (-1.0 / self.length)))
+        out = distance * (-1.0 / self.length)
+        np.exp(out, out=out)
+        out *= self.share
+        return np.asarray(out)
 
 
 def distances(x: Float64, y: Float64) -> Float32:
     """(N, M) distances of (N, 2) and (M, 2) pixels, in single precision: no kernel is as exact."""
-    near, far = x.astype(np.float32), y.astype(np.float32)
-    u, v = near[:, None, 0] - far[None, :, 0], near[:, None, 1] - far[None, :, 1]
-    return np.asarray(np.sqrt(u * u + v * v))
+    near, far = (np.ascontiguousarray(each.T, dtype=np.float32) for each in (x, y))
+    u, v = near[0, :, None] - far[0], near[1, :, None] - far[1]
+    u *= u
+    v *= v
+    u += v
+    return np.asarray(np.sqrt(u, out=u))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@
 #include <string.h>
 
 // Raised with every change of an argument list, so that a library from before is not called (library.py).
-#define KERNELS_VERSION 3
+#define KERNELS_VERSION 4
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-VERSION = 3
+VERSION = 4
 """KERNELS_VERSION of the sources beside this file (kernels.h)."""
 
 _ARRAYS = {
@@ -42,7 +42,7 @@ _ARRAYS = {
 _NUMBERS: dict[str, Any] = {"I": ctypes.c_int64, "i": ctypes.c_int, "x": ctypes.c_float, "y": ctypes.c_double}
 SIGNATURES = {
     "macvo_linearise": "f II l I II i ff ffff",
-    "macvo_find_patches": "f II II ii xx fff ff ff FF xx ff ffff",
+    "macvo_find_patches": "f II II ii xx fff l ff ff FF xx ff ffff",
     "macvo_fit_planes": "s II l i d I ii ff ff d",
     "macvo_lite_network": "f III f l xx f",
     "macvo_semi_global": "bb II i I iii h",
@@ -55,7 +55,10 @@ SIGNATURES = {
     "macvo_pose_system": "ddddd I d y dd",
     "macvo_minimise": "ddddd I DD yyy i dd l",
     "macvo_fit_motion": "ddd I i yyyy d",
-    "macvo_window_system": "d I dd I l dd l I l dddd y dddd",
+    "macvo_window_system": "d II l dddddd d yy ddd y dd",
+    "macvo_expected_views": "dddd I ldd d I l yy d",
+    "macvo_window_minimise": "d II l dddddd d yy I dddd yyi ddd dd l",
+    "macvo_calibration_shift": "ddd i d I d",
     "macvo_appearance": "fff ff B II xx i b ff",
 }
 """Arguments of each kernel, in order."""
@@ -107,7 +110,10 @@ def _passed(name: str, letter: str, argument: Any) -> Any:
         return argument
     if (argument.dtype is not kind and argument.dtype != kind) or not (argument.flags.c_contiguous or letter == "s"):
         raise TypeError(f"{name} takes contiguous arrays of {kind}, got {argument.dtype}")
-    return argument.__array_interface__["data"][0]
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(argument))  # half the time of the other way
+    except (TypeError, ValueError):  # read-only, or empty
+        return argument.__array_interface__["data"][0]
 
 
 @lru_cache(maxsize=1)

@@ -25,6 +25,42 @@ INLINE float dot(const float *a, const float *b, int64_t count) {
   return sum;
 }
 
+// Keeps the compiler from taking a number together with others into a vector.
+#if defined(__x86_64__)
+#define IN_ORDER(number) __asm__ volatile("" : "+x"(number))
+#else
+#define IN_ORDER(number) (void)(number)
+#endif
+
+// The products of three rows of (3, count) numbers with a vector, each summed up one after the other: in vectors it
+// would be rounded otherwise, and what was measured with it would change.
+INLINE void three_dots(const float *rows, const float *vector, int64_t count, float *products) {
+  const float *two = rows + count, *three = two + count;
+  float a = 0, b = 0, c = 0;
+  for (int64_t s = 0; s < count; s++) {
+    const float with = vector[s];
+    a += rows[s] * with;
+    IN_ORDER(a);
+    b += two[s] * with;
+    IN_ORDER(b);
+    c += three[s] * with;
+    IN_ORDER(c);
+  }
+  products[0] = a, products[1] = b, products[2] = c;
+}
+
+// Ask for the pixels about (u, v) of an (height, width) image before they are read: most of them are not in the cache.
+INLINE void fetch_around(const float *image, int64_t height, int64_t width, float u, float v, float radius) {
+  const int64_t reach = (int64_t)limited(radius, 0.0f, 64.0f) + 1, line = 64 / sizeof *image;
+  const int64_t column = (int64_t)limited(u, 0.0f, (float)(width - 1)), row = (int64_t)limited(v, 0.0f, (float)(height - 1));
+  const int64_t left = column > reach ? column - reach : 0, right = column + reach < width ? column + reach : width - 1;
+  const int64_t top = row > reach ? row - reach : 0, bottom = row + reach < height ? row + reach : height - 1;
+  for (int64_t y = top; y <= bottom; y++) {
+    for (int64_t x = left; x < right; x += line) __builtin_prefetch(image + y * width + x);
+    __builtin_prefetch(image + y * width + right);
+  }
+}
+
 // One patch: everything of `macvo_linearise` once its samples and their gradients are in `patch` and `basis`. size, P,
 // is known when this is compiled.
 INLINE void linearise_one(const int size, int64_t samples, const float *lever, const float *window, const float *ridge,
@@ -78,7 +114,6 @@ INLINE void linearise_one(const int size, int64_t samples, const float *lever, c
 INLINE int macvo_linearise_body(const float *image, int64_t height, int64_t width, const int64_t *whole, int64_t
                                 count, int64_t side, int64_t stride, int axes, const float *window, const float
                                 *ridge, float *template_, float *normal, float *solver, float *project) {
-  (void)height;
   const int64_t samples = side * side, half = side / 2;
   const int size = 3 * axes + 3;
   float *basis = borrowed((2 * MOST + 2) * samples * sizeof *basis);
@@ -90,6 +125,9 @@ INLINE int macvo_linearise_body(const float *image, int64_t height, int64_t widt
   }
   for (int64_t n = 0; n < count; n++) {
     float *patch = template_ + n * samples;
+    if (n + 1 < count) {
+      fetch_around(image, height, width, (float)whole[2 * n + 2], (float)whole[2 * n + 3], (float)(half * stride));
+    }
     for (int64_t row = 0; row < side; row++) {
       const float *at = image + (whole[2 * n + 1] + (row - half) * stride) * width + whole[2 * n] - half * stride;
       for (int64_t column = 0; column < side; column++, at += stride) {
@@ -158,7 +196,8 @@ INLINE void read_moved(const float *image, int64_t height, int64_t width, int64_
 // Find N patches in an (height, width) image: Gauss-Newton, at most so many iterations, until a shift is below
 // `converged`; no step of an unknown is longer than `longest` (pixels).
 //
-// offsets: (S, 2) of the samples from the middle, pixels; lever: (S, 2) these in radii. template_, project: see above.
+// offsets: (S, 2) of the samples from the middle, pixels; lever: (S, 2) these in radii. template_, project: see above, of
+// which those of numbers which: (N,) are looked for.
 // middle: (N, 2) where the middle is expected; warp: (N, 2, 2) offsets there per offset here. along: (N, 2, A) by which
 // shift and slopes become pixels there; NULL: the first A axes. nearer: (N, 2) foreshortening, 1/pixel, or NULL;
 // least_depth: below which 1 + nearer . offset does not go.
@@ -167,8 +206,8 @@ INLINE void read_moved(const float *image, int64_t height, int64_t width, int64_
 // shift comes out larger per pixel, `aside` pixels to either side; 1 where aside is 0. Returns as above.
 INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t width, int64_t count, int64_t
                                    samples, int axes, int iterations, float longest, float converged, const float
-                                   *offsets, const float *lever, const float *window, const float *template_, const
-                                   float *project, const float *middle, const float *warp, const float *along, const
+                                   *offsets, const float *lever, const float *window, const int64_t *which,
+                                   const float *template_, const float *project, const float *middle, const float *warp, const float *along, const
                                    float *nearer, float least_depth, float aside, float *shift, float *bent, float
                                    *solution, float *square, float *likeness, float *answer) {
   const int moving = 3 * axes, size = moving + 3;
@@ -176,7 +215,10 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
   if (!u) return 1;
   float *v = u + samples, *error = v + samples, *found = error + samples, *work = found + samples;
   for (int64_t n = 0; n < count; n++) {
-    const float *turn = warp + 4 * n, *patch = template_ + n * samples;
+    const float *turn = warp + 4 * n, *patch = template_ + which[n] * samples, *rows = project + which[n] * size * samples;
+    if (n + 1 < count) {
+      fetch_around(image, height, width, middle[2 * n + 2], middle[2 * n + 3], offsets[2 * (samples - 1)]);
+    }
     float there[4] = {1.0f, 0.0f, 0.0f, 1.0f};  // (2, 2), of which the first A columns count
     if (along) {
       for (int axis = 0; axis < 2; axis++) {
@@ -200,18 +242,19 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
 #pragma omp simd
       for (int64_t s = 0; s < samples; s++) error[s] = found[s] - patch[s];
       float farthest = 0.0f;
-      for (int p = 0; p < size; p++) {
-        step[p] = dot(project + (n * size + p) * samples, error, samples);
+      for (int p = 0; p < moving; p++) step[p] = dot(rows + p * samples, error, samples);
+      for (int p = 0; p < moving; p++) {
         const float clipped = step[p] > longest ? longest : step[p] < -longest ? -longest : step[p];
         if (p < axes) {
           state[p] -= clipped;
           farthest = fabsf(clipped) > farthest ? fabsf(clipped) : farthest;
-        } else if (p < moving) {
+        } else {
           state[2 + p - axes] -= clipped;
         }
       }
       if (!(farthest >= converged)) break;
     }
+    three_dots(rows + moving * samples, error, samples, step + moving);
     for (int axis = 0; axis < axes; axis++) {
       moved[axis] = state[axis];
       slopes[2 * axis] = state[2 + 2 * axis];
@@ -232,7 +275,7 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
     likeness[n] = product / sqrtf(here2 * there2 + 1e-6f);
     for (int axis = 0; axis < axes; axis++) answer[n * axes + axis] = 1.0f;
     for (int axis = 0; axis < axes && aside > 0.0f; axis++) {
-      const float *row = project + (n * size + axis) * samples, at = state[axis];
+      const float *row = rows + axis * samples, at = state[axis];
       state[axis] = at + aside;
       read_moved(image, height, width, samples, u, v, lever, there, state, work, found);
       const float after = dot(row, found, samples);
@@ -248,12 +291,12 @@ INLINE int macvo_find_patches_body(const float *image, int64_t height, int64_t w
 
 KERNEL(macvo_find_patches,
        (const float *image, int64_t height, int64_t width, int64_t count, int64_t samples, int axes, int iterations,
-        float longest, float converged, const float *offsets, const float *lever, const float *window, const float
-        *template_, const float *project, const float *middle, const float *warp, const float *along, const float
+        float longest, float converged, const float *offsets, const float *lever, const float *window, const
+        int64_t *which, const float *template_, const float *project, const float *middle, const float *warp, const float *along, const float
         *nearer, float least_depth, float aside, float *shift, float *bent, float *solution, float *square, float
         *likeness, float *answer),
-       (image, height, width, count, samples, axes, iterations, longest, converged, offsets, lever, window, template_,
-        project, middle, warp, along, nearer, least_depth, aside, shift, bent, solution, square, likeness, answer))
+       (image, height, width, count, samples, axes, iterations, longest, converged, offsets, lever, window, which,
+        template_, project, middle, warp, along, nearer, least_depth, aside, shift, bent, solution, square, likeness, answer))
 
 // Planes through an (height, width, A) map around N places: `fitted_plane`, in pixels of the map.
 //
