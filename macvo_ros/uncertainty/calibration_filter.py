@@ -41,7 +41,7 @@ the image is seen, and a wrong one tilts all motions. Its prior stays in the cov
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, combinations
 
 import numpy as np
@@ -69,9 +69,6 @@ _SCALING_BIAS = 9.0
 """The same of the scale that evidence claims, in its own variance by one block. Against the truth's, `python -m
 bench.calibration scale` finds a mean square of 6.0 on five parts of KITTI 09 and of 16 on one of EuRoC MH_01; among
 those near it that the whole of KITTI 09 drifts least with (9, 25)."""
-_SCENE_BIAS = 9.0
-"""Variance of the part of a yaw's bias that changes with the scene, in that of one block: between the halves of KITTI
-09 three sigmas (no log). A knock must exceed it."""
 _ROW_BIAS = 4.0
 """The same of what rows show, in the covariance alone. Corners that are tracked by fractions of a pixel move some
 percent too far: pitch and roll of 0.05 degrees in a rendered park came out 4 to 8 % too large, once 15 % too small,
@@ -133,27 +130,6 @@ class CalibrationFilter:
         if self._estimate is None:
             self._estimate = self._solve()
         return self._estimate
-
-    def comparable(self) -> tuple[Float64, Float64]:
-        """(C,) what the evidence says, and its sigma to compare it with that of other frames.
-
-        Both err alike, but for what changes with the scene; what bounds the scale is left out, for it is no evidence.
-        """
-        change, sigma = self.change_of(self._all, self._mean)
-        return self._mean + change, sigma
-
-    def change_of(self, changed: Bool, known: Float64) -> tuple[Float64, Float64]:
-        """(C,) what the evidence says that errors changed by since they were `known`, (C,), and its sigma likewise.
-
-        changed: (C,) those that may have; all others are held to be as they were.
-        """
-        changes = np.zeros(len(self.sigma))
-        if self._scaling is not None:
-            changes[self._scaling] = _SCENE_BIAS
-        so_far = self._so_far(bounded=False)
-        since = replace(so_far, score=so_far.score - so_far.information @ ((known - self._mean) / self.sigma))
-        found = since.posterior(changes, changed)
-        return self.sigma * found.mean, self.sigma * np.sqrt(np.diagonal(found.covariance))
 
     def formal(self, held: Bool | None = None) -> tuple[Float64, Float64]:
         """(C,) what all evidence says by its information, and the sigma of one block (`bench.calibration`).
@@ -230,14 +206,14 @@ class CalibrationFilter:
         covariance = found.covariance - follow @ within @ follow.T + follow @ follow.T
         return found.mean - follow @ found.mean[held], covariance
 
-    def _so_far(self, *, bounded: bool = True) -> EvidenceSoFar:
-        """All evidence, in sigmas of the prior; bounded: what errors do to the scale together is."""
+    def _so_far(self) -> EvidenceSoFar:
+        """All evidence, in sigmas of the prior."""
         return EvidenceSoFar(
             self._evidence.information * self.sigma[:, None] * self.sigma,
             self._evidence.score * self.sigma,
             self._block_share,
             1.0 / (1.0 + self._few / max(self._frames, 1.0)),
-            self._scale() if bounded else None,
+            self._scale(),
         )
 
     def _scale(self) -> Scale | None:

@@ -16,8 +16,9 @@
 
 What is learned is in the covariance in any case: where motions are not to be corrected (`calibration.online: false`),
 poses are those of the calibration as told, and their covariance says what its errors did to them.
-Learns slowly (`calibration_filter.py`) from sound frames only. Two more with short memories watch: where one of them
-contradicts the long one for a while, a camera was knocked, which is said, and learned anew from a wide prior.
+Learns slowly (`calibration_filter.py`) from sound frames only. Where the last second contradicts those before it
+(`knock_watch.py`), or the rows of doubted frames say so (`row_knock.py`), a camera was knocked, which is said, and
+learned anew from a wide prior about where it is seen to stand.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from macvo_ros.uncertainty.calibration_model import (
     SIZE,
     CalibrationModel,
 )
+from macvo_ros.uncertainty.knock_watch import KNOCK, KnockWatch
 from macvo_ros.uncertainty.learned_calibration import LearnedCalibration
 from macvo_ros.uncertainty.row_evidence import row_evidence
 from macvo_ros.uncertainty.row_field import RowField, RowLearning
@@ -55,17 +57,6 @@ hundredth of a pixel, which matching is biased by."""
 _SCATTER, _ROW_SCATTER = 20.0, 50.0
 """Of blocks of frames, before it is measured (`block_scatter.py`): chosen between those of a rendered street, 6 and 20
 to 40, and those of KITTI 09, 29 and 59 (`python -m bench.calibration real` and `rendered` print them)."""
-_RECENT = (0.5, 1.0)
-"""Seconds that the watching filters remember: the shorter is sooner to notice, the longer where frames show little of a
-knock. Chosen: with half a second alone a yaw of 0.1 degrees was noticed after 1.6 s in a street and 9.5 s in a room,
-with one second alone after 2.3 and 5.2 s."""
-_LOOK = 0.2
-"""Seconds between its looks. Chosen."""
-_KNOCK = np.radians(0.3)
-"""One sigma of what a knock may turn a camera by. Chosen."""
-_CONTRADICTION, _LOOKS = 5.0, 3
-"""Sigmas by which recent frames differ from all before, in so many looks in a row, until it counts as a knock. Chosen;
-`python -m bench.calibration knock` says how soon one is noticed, `bench.false_alarms` how often there was none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,22 +90,18 @@ class OnlineCalibration:
         self._field = CalibrationField.of(camera)
         self.knocks = 0
         self._rows = RowLearning(self.model, self.prior)
-        self._watch()
+        self._watch = KnockWatch()
 
     @property
     def _knocked_sigma(self) -> Float64:
         """(C,) of the prior, where a knock may have turned the right camera."""
         sigma = self.prior.copy()
-        sigma[ROTATIONS] = np.maximum(_KNOCK, sigma[ROTATIONS])
+        sigma[ROTATIONS] = np.maximum(KNOCK, sigma[ROTATIONS])
         return np.asarray(sigma)
 
     def _from(self, sigma: Float64, mean: Float64) -> CalibrationFilter:
         """A filter that has learned nothing yet, whose prior has (C,) `sigma` about `mean`."""
         return CalibrationFilter(sigma, CONSIDERED, ROWS, parts=PARTS, scaling=SCALING, mean=mean)
-
-    def _watch(self) -> None:
-        self._recent = [CalibrationFilter(self._knocked_sigma, memory=memory, few=0.0) for memory in _RECENT]
-        self._since_look, self._contradictions = 0.0, [0] * len(_RECENT)
 
     @property
     def assumed(self) -> AssumedCalibration:
@@ -181,44 +168,24 @@ class OnlineCalibration:
             evidence = evidence.plus(pitch_and_roll.times(1.0 / self._row_scatter.value))
             self._rows.learn(rows.times(1.0 / self._row_scatter.value), seconds)
         self._filter.learn(evidence, seconds)
-        for recent in self._recent:
-            recent.learn(evidence, seconds)
-        self._since_look += seconds
-        if self._since_look < _LOOK:
-            return False
-        self._since_look = 0.0
-        known, known_sigma = self._filter.comparable()
-        since = [self._turned_since(known, recent) for recent in self._recent]
-        for index, (turned, sigma) in enumerate(since):
-            contradicts = (np.abs(turned) > _CONTRADICTION * np.hypot(sigma, known_sigma[ROTATIONS])).any()
-            self._contradictions[index] = self._contradictions[index] + 1 if contradicts else 0
-        if max(self._contradictions) < _LOOKS:
-            return False
-        self.knocked(since[int(np.argmax(self._contradictions))][0])
-        return True
+        turn = self._watch.look(evidence, self._filter.estimate.error, seconds)
+        if turn is not None:
+            self.knocked(turn)
+        return turn is not None
 
     def knocked(self, turn: Float64) -> None:
         """The right camera was turned by about (3,) `turn`, pitch, yaw and roll, radians: learned anew from there."""
-        # Nothing else changed. What tells of a knock remembers what was before, in part: it says where to begin from,
-        # and not how sure that is.
+        # Nothing else changed. A second of frames says where to begin from, and not how sure that is.
         mean = self._filter.estimate.error.copy()
         mean[ROTATIONS] += turn
         self._filter = self._from(self._knocked_sigma, mean)
         self._scatter.restart()
         self._row_scatter.restart()
         self._rows.restart(turn)
-        self._watch()
+        self._watch = KnockWatch()
         self.knocks += 1
         _log.warning(
             "the cameras no longer stand to each other as before: the right one is turned by about %+.2f, %+.2f and "
             "%+.2f deg about x, y and z against the calibration; learning it anew, recalibrate soon",
             *np.degrees(mean[ROTATIONS]),
         )
-
-    def _turned_since(self, known: Float64, watching: CalibrationFilter) -> tuple[Float64, Float64]:
-        """(3,) each: what recent frames say the right camera was turned by since (C,) `known`, and its sigma.
-
-        A knock changes nothing else.
-        """
-        turned, sigma = watching.change_of(np.isin(np.arange(SIZE), ROTATIONS), known)
-        return turned[ROTATIONS], sigma[ROTATIONS]
