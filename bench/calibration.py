@@ -16,7 +16,7 @@
 
     python -m bench.calibration real FOLDER ...       with and without, on sequences with ground truth
     python -m bench.calibration rendered WORLD:SEED ...   worlds through cameras that are off in a known way
-    python -m bench.calibration knock WORLD:SEED ...  the right camera turns by 0.1 degrees in the middle
+    python -m bench.calibration knock WORLD:SEED|FOLDER ...   the right camera turns in the middle (--turn, degrees)
     python -m bench.calibration apparent WORLD:SEED|FOLDER ...   what errors seem to be there, in sigmas of one block
     python -m bench.calibration scale FOLDER ...      the scale that evidence claims, and the truth's, in parts
 
@@ -55,7 +55,7 @@ DRIFT_SECONDS = 5.0
 PART, SPAN = 300, 20
 """Frames of a part, and between the ends of the motions whose scale is compared."""
 ONLINE = [False, True]
-TURN, FOCAL_ERROR, K1_ERROR, KNOCK = np.radians(0.05), 0.005, -0.01, np.radians(0.1)
+TURN, FOCAL_ERROR, K1_ERROR = np.radians(0.05), 0.005, -0.01
 ERRORS: dict[str, dict[int, float]] = {
     "none": {},
     "yaw": {YAW: TURN},
@@ -185,17 +185,29 @@ def rendered(worlds: list[str], settings: list[str], errors: list[str]) -> None:
             print(f"{learned(recorder, -1)}; {bias}; {shares}", flush=True)
 
 
-def knock(worlds: list[str], settings: list[str]) -> None:
-    """Worlds where the right camera is turned in the middle."""
-    for name, seed in (world.split(":") for world in worlds):
-        since = FRAMES // 2
-        sequence = WrongCamera(RenderedOnce(name, FRAMES, int(seed), RATE), {YAW: KNOCK}, since)
-        metrics, recorder, _ = run(sequence, True, settings)
+def knock(names: list[str], settings: list[str], turn: dict[int, float], frames: int | None, noise: str | None) -> None:
+    """Worlds and real sequences whose right camera is turned in the middle; turn: by the axis, radians."""
+    for name in names:
+        world, _, seed = name.partition(":")
+        rendered_world = world in WORLDS and seed.isdecimal()
+        base = RenderedOnce(world, FRAMES, int(seed), RATE) if rendered_world else open_sequence(name, (None, frames))
+        since, rate = len(base) // 2, 1e9 / float(np.median(np.diff(base.stamps)))
+        metrics, recorder, _ = run(WrongCamera(base, turn, since), True, settings, None if rendered_world else noise)
         noticed = next((i for i, said in enumerate(recorder.said) if said != recorder.said[since - 1]), None)
-        half = next((i for i, (e, _) in enumerate(recorder.learned) if i > since and e[YAW] > 0.5 * KNOCK), None)
-        when = ["never" if i is None else f"after {(i - since) / RATE:.1f} s" for i in (noticed, half)]
+        before = recorder.learned[since - 1][0]
+        half = next((i for i in range(since, len(base)) if _learned_half(recorder.learned[i][0] - before, turn)), None)
+        when = ["never" if i is None else f"after {(i - since) / rate:.1f} s" for i in (noticed, half)]
         words = f"noticed {when[0]}, half learned {when[1]}, noticed before {recorder.said[since - 1]}"
-        print(f"{name} {seed}: {words} | {line(metrics)}", flush=True)
+        print(f"{base.name}, {turned_by(turn)}: {words} | {line(metrics)}", flush=True)
+
+
+def _learned_half(change: Float64, turn: dict[int, float]) -> bool:
+    return all(change[axis] / angle > 0.5 for axis, angle in turn.items())
+
+
+def turned_by(turn: dict[int, float]) -> str:
+    """A turn in words."""
+    return ", ".join(f"{NAMES[axis]} {np.degrees(angle):+.2f} deg" for axis, angle in turn.items())
 
 
 def apparent(names: list[str], settings: list[str], frames: int) -> None:
@@ -266,6 +278,7 @@ def main() -> None:
     parser.add_argument("what", nargs="+")
     parser.add_argument("--set", nargs="*", default=[], help="configuration keys")
     parser.add_argument("--errors", nargs="*", default=list(ERRORS), choices=list(ERRORS))
+    parser.add_argument("--turn", nargs=3, type=float, default=[0.0, 0.1, 0.0], help="of a knock: pitch, yaw and roll")
     parser.add_argument("--frames", type=int, help="of real sequences, the first so many")
     parser.add_argument("--truth-noise", help="of real sequences, METRES,DEGREES,SECONDS as for macvo eval")
     parser.add_argument("--only-online", action="store_true", help="leave out the runs with the calibration as told")
@@ -281,7 +294,8 @@ def main() -> None:
     elif args.mode == "rendered":
         rendered(args.what, args.set, args.errors)
     else:
-        knock(args.what, args.set)
+        turn = {axis: np.radians(angle) for axis, angle in zip((PITCH, YAW, ROLL), args.turn, strict=True) if angle}
+        knock(args.what, args.set, turn, args.frames, args.truth_noise)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from macvo_ros.geometry.se3 import exp_so3
 from macvo_ros.images.frame import Image, StereoFrame
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import build
+from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.uncertainty.calibration_model import FOCAL, K1, PITCH, ROLL, YAW
 
 Float64 = npt.NDArray[np.float64]
@@ -64,17 +65,18 @@ class RenderedOnce:
 
 
 class WrongCamera:
-    """Implements `macvo_ros.sequences.Sequence`: the same through cameras that are not as told.
+    """Implements `macvo_ros.sequences.Sequence`: another one through cameras that are not as told.
 
     error: by the numbers of `CalibrationModel`; PITCH, YAW, ROLL, FOCAL and K1 are known here. since: the
     frame from which on they are wrong.
     """
 
-    def __init__(self, rendered: RenderedOnce, error: dict[int, float], since: int = 0) -> None:
+    def __init__(self, rendered: Sequence, error: dict[int, float], since: int = 0) -> None:
         self._rendered, self._since = rendered, since
         self.name, self.stamps = rendered.name, rendered.stamps
-        self.camera, self.ground_truth = rendered.camera, rendered.ground_truth
-        self._sources = [_source(rendered.camera, error, right) for right in (False, True)] if error else None
+        self.ground_truth = rendered.ground_truth
+        self.camera = rendered[0].camera
+        self._sources = [_source(self.camera, error, right) for right in (False, True)] if error else None
 
     def __len__(self) -> int:
         return len(self.stamps)

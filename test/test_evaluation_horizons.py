@@ -16,6 +16,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fake_odometry import NoisyOdometry, NoisyTruth, winding_path
@@ -138,6 +140,7 @@ def test_noise_of_the_truth_is_read_with_and_without_drift() -> None:
     assert parse_truth_noise("0.02,0,0.25,0.06,4") == TruthNoise(0.02, 0.0, 0.25, 0.06, 4.0)
     turning = TruthNoise(0.02, 0.0, 0.25, 0.0, 1.0, np.radians(0.012), 10.0)
     assert parse_truth_noise("0.02,0,0.25,0,1,0.012,10") == turning
+    assert parse_truth_noise("0.02,0,0.25,0,1,0.012,10,0.75") == replace(turning, misaligned=np.radians(0.75))
 
 
 @pytest.mark.parametrize(

@@ -42,10 +42,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="run the paper's ablations and windows of 2 to 16 frames too (nine runs more)",
     )
     parser.add_argument(
-        "--truth-noise", metavar="M,DEG,S[,M/S,S[,DEG/S,S]]",
+        "--truth-noise", metavar="M,DEG,S[,M/S,S[,DEG/S,S[,DEG]]]",
         help="noise of the truth itself, for the honesty by horizon: one sigma of position (metres) and attitude "
         "(degrees), and the seconds over which it changes; then, for a truth that drifts, of its velocity, and the "
-        "seconds over which that changes, and the same of its attitude",
+        "seconds over which that changes, the same of its attitude, and what all that has turned its attitude by",
     )  # fmt: skip
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures as JSON")
     parser.add_argument("--out", metavar="DIR", type=Path, help="write trajectories, JSON and report.html there")

@@ -34,7 +34,8 @@ class TruthNoise:
     position: metres, attitude: radians, one sigma of each component; seconds: over which noise falls to 1/e.
     drift: metres per second, one sigma of each component of the noise of its velocity, as a GPS/IMU truth has it,
     forgotten over drift_seconds: this part of an error goes on growing. turning: radians per second, the same of its
-    attitude, as gyroscopes have it, forgotten over turning_seconds.
+    attitude, as gyroscopes have it, forgotten over turning_seconds. misaligned: radians, what all of that has made of
+    its attitude against the axes of its positions by the time a motion begins: it turns every translation.
     """
 
     position: float
@@ -44,6 +45,7 @@ class TruthNoise:
     drift_seconds: float = 1.0
     turning: float = 0.0
     turning_seconds: float = 1.0
+    misaligned: float = 0.0
 
     def covariance(self, moved: Float64, elapsed: Float64) -> Float64:
         """(M, 6, 6) covariance that the truth's noise gives to errors of motions.
@@ -54,7 +56,8 @@ class TruthNoise:
         new = 1.0 - np.exp(-elapsed / self.seconds)
         out = np.zeros((len(moved), 6, 6))
         square = (moved**2).sum(axis=1)[:, None, None] * np.eye(3) - moved[:, :, None] * moved[:, None, :]
-        out[:, :3, :3] = 2 * self.position**2 * new[:, None, None] * np.eye(3) + self.attitude**2 * square
+        out[:, :3, :3] = 2 * self.position**2 * new[:, None, None] * np.eye(3)
+        out[:, :3, :3] += (self.attitude**2 + self.misaligned**2) * square
         out[:, :3, :3] += _drifted(self.drift, self.drift_seconds, elapsed)[:, None, None] * np.eye(3)
         turned = 2 * self.attitude**2 * new + _drifted(self.turning, self.turning_seconds, elapsed)
         out[:, 3:, 3:] = turned[:, None, None] * np.eye(3)
@@ -70,19 +73,29 @@ def _drifted(velocity: float, memory: float, elapsed: Float64) -> Float64:
 def parse_truth_noise(text: str) -> TruthNoise:
     """METRES,DEGREES,SECONDS of the command line; METRES_PER_SECOND,SECONDS and DEGREES_PER_SECOND,SECONDS may follow.
 
-    The latter two are of drifts.
+    The latter two are of drifts; after them may come DEGREES of misalignment.
     """
     try:
         numbers = [float(part) for part in text.split(",")]
     except ValueError:
         numbers = []
-    filled = [*numbers, *(0.0, 1.0, 0.0, 1.0)[len(numbers) - 3 :]] if len(numbers) in (3, 5, 7) else [math.nan] * 7
-    position, degrees, seconds, velocity, kept, turning, turning_kept = filled
-    sizes, times = (position, degrees, velocity, turning), (seconds, kept, turning_kept)
+    enough = len(numbers) in (3, 5, 7, 8)
+    filled = [*numbers, *(0.0, 1.0, 0.0, 1.0, 0.0)[len(numbers) - 3 :]] if enough else [math.nan] * 8
+    position, degrees, seconds, velocity, kept, turning, turning_kept, misaligned = filled
+    sizes, times = (position, degrees, velocity, turning, misaligned), (seconds, kept, turning_kept)
     if not (all(0 <= size < math.inf for size in sizes) and all(0 < time < math.inf for time in times)):
         raise ConfigError(
             "noise of the truth: expected METRES,DEGREES,SECONDS (for example 0.003,0.05,0.5), or five numbers with "
             "METRES_PER_SECOND,SECONDS of a drift after them, or seven with DEGREES_PER_SECOND,SECONDS after those, "
-            f"got {text!r}"
+            f"or eight with DEGREES of misalignment at the end, got {text!r}"
         )
-    return TruthNoise(position, math.radians(degrees), seconds, velocity, kept, math.radians(turning), turning_kept)
+    return TruthNoise(
+        position,
+        math.radians(degrees),
+        seconds,
+        velocity,
+        kept,
+        math.radians(turning),
+        turning_kept,
+        math.radians(misaligned),
+    )

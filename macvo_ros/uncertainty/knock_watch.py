@@ -32,10 +32,10 @@ Float64 = npt.NDArray[np.float64]
 
 _NOW, _BEFORE = 1.0, 3.0
 """Seconds of frames that are compared, and of those before them. Chosen: with half a second or five before, real
-sequences scatter alike (`python -m bench.knock_watch`)."""
+sequences scatter alike (`python -m bench.knocks`)."""
 _SCENE = np.radians(0.01)
 """One sigma of what evidence is biased by now and was not before. Where nothing was knocked, four seconds tell a yaw
-that changes by 0.004 to 0.010 degrees (`python -m bench.knock_watch`, four real sequences), of which the larger part is
+that changes by 0.004 to 0.010 degrees (`python -m bench.knocks`, four real sequences), of which the larger part is
 what their information admits."""
 _CONTRADICTION, _LOOKS = 4.0, 3
 """Sigmas by which both differ, in so many looks in a row, until it counts as a knock: with `_SCENE` no more than 2.3
@@ -52,6 +52,8 @@ class KnockWatch:
     def __init__(self) -> None:
         self._frames: deque[tuple[float, Float64, Float64]] = deque()
         self._since_look, self._contradictions = 0.0, 0
+        self.seen: tuple[Float64, Float64] | None = None
+        """(3,) each: what the rotation changed by at the last look, pitch, yaw and roll, radians, and its sigma."""
 
     def look(self, evidence: Evidence, known: Float64, seconds: float) -> Float64 | None:
         """Take in a sound frame, `seconds` after the last; (3,) pitch, yaw and roll of a knock, once there was one.
@@ -66,7 +68,7 @@ class KnockWatch:
         if self._since_look < _LOOK:
             return None
         self._since_look = 0.0
-        change, sigma = self._change()
+        self.seen = change, sigma = self._change()
         self._contradictions = self._contradictions + 1 if (np.abs(change) > _CONTRADICTION * sigma).any() else 0
         return change if self._contradictions >= _LOOKS else None
 

@@ -132,6 +132,11 @@ class OnlineCalibration:
         return self._scatter.value, self._row_scatter.value
 
     @property
+    def turned_lately(self) -> tuple[Float64, Float64] | None:
+        """See `KnockWatch.seen`."""
+        return self._watch.seen
+
+    @property
     def learned(self) -> LearnedCalibration:
         """The same for people."""
         known = self._filter.estimate

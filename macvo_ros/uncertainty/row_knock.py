@@ -34,7 +34,7 @@ Float64 = npt.NDArray[np.float64]
 
 STEADY = 2.0
 """Seconds of doubted frames that one turn explains, until it is a knock. Right images that are one or three frames late
-are explained for at most LONGEST s (`python -m bench.late_rows`, KITTI 09 and EuRoC MH_01)."""
+are explained for at most 0.9 s (`python -m bench.knocks`, KITTI 09 and EuRoC MH_01)."""
 _AGAINST = 3.0
 """Frames that a turn explains, which one that it does not explain outweighs: where corners are few, some are not.
 Chosen."""
@@ -56,7 +56,8 @@ class RowKnock:
     def restart(self) -> None:
         """A frame whose rows are as they used to be: nothing was knocked."""
         self._information, self._score = np.eye(3) / _MAY_BE**2, np.zeros(3)
-        self._seconds: float | None = None
+        self.seconds: float | None = None
+        """Of doubted frames that one turn has explained so far; None: none has."""
 
     def look(
         self, corners: Float64, field: RowField | None, seconds: float, usual: Callable[[Float64], bool]
@@ -71,19 +72,19 @@ class RowKnock:
         change = vertical - (0.0 if field is None else field.at(pixel, disparity))
         information, score = _robust_fit(columns, change)
         turn = np.linalg.solve(self._information, self._score)
-        if self._seconds is not None and usual(vertical - columns @ turn):
-            self._seconds += seconds
-        elif self._seconds is not None and self._seconds > _AGAINST * seconds:
-            self._seconds -= _AGAINST * seconds
+        if self.seconds is not None and usual(vertical - columns @ turn):
+            self.seconds += seconds
+        elif self.seconds is not None and self.seconds > _AGAINST * seconds:
+            self.seconds -= _AGAINST * seconds
             return None
         else:  # the first, or another turn than before
             self.restart()
             turn = np.linalg.solve(self._information + information, score)
             if not usual(vertical - columns @ turn):
                 return None
-            self._seconds = 0.0
+            self.seconds = 0.0
         self._information, self._score = self._information + information, self._score + score
-        if self._seconds < STEADY:
+        if self.seconds < STEADY:
             return None
         return np.asarray(np.linalg.solve(self._information, self._score))
 
