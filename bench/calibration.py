@@ -190,7 +190,11 @@ def knock(names: list[str], settings: list[str], turn: dict[int, float], frames:
     for name in names:
         world, _, seed = name.partition(":")
         rendered_world = world in WORLDS and seed.isdecimal()
-        base = RenderedOnce(world, FRAMES, int(seed), RATE) if rendered_world else open_sequence(name, (None, frames))
+        base = (
+            RenderedOnce(world, FRAMES, int(seed), RATE)
+            if rendered_world
+            else open_sequence(name, frames=(None, frames))
+        )
         since, rate = len(base) // 2, 1e9 / float(np.median(np.diff(base.stamps)))
         metrics, recorder, _ = run(WrongCamera(base, turn, since), True, settings, None if rendered_world else noise)
         noticed = next((i for i, said in enumerate(recorder.said) if said != recorder.said[since - 1]), None)

@@ -53,21 +53,23 @@ def turned(sequence: Sequence) -> str:
     looks, last = [], None
     for index in range(len(sequence)):
         odometry.track(sequence[index])
-        seen = None if odometry.calibration is None else odometry.calibration.turned_lately
-        if seen is not None and seen is not last:
+        seen = [] if odometry.calibration is None else odometry.calibration.turned_lately
+        if seen and seen is not last:
             looks.append(seen)
             last = seen
     assert odometry.calibration is not None
-    change, sigma = (np.array(each) for each in zip(*looks, strict=True))
+    change, sigma = np.moveaxis(np.array(looks), 2, 0)
     size, sigmas = np.degrees(np.sqrt((change**2).mean(axis=0))), np.abs(change) / sigma
-    lines = [f"{sequence.name}, {len(sequence)} frames, {len(looks)} looks, {odometry.calibration.knocks} knocks"]
     largest = np.degrees(np.abs(change).max(axis=0))
-    for axis, name in enumerate(("pitch", "yaw", "roll")):
-        lines.append(
-            f"  {name}: root mean square {size[axis]:.4f}, largest {largest[axis]:.3f} deg; "
-            f"sigmas: root mean square {np.sqrt((sigmas[:, axis] ** 2).mean()):.2f}, "
-            f"99 % below {np.quantile(sigmas[:, axis], 0.99):.2f}, largest {sigmas[:, axis].max():.2f}"
-        )
+    lines = [f"{sequence.name}, {len(sequence)} frames, {len(looks)} looks, {odometry.calibration.knocks} knocks"]
+    for which, of in enumerate(("half a second", "a second")):
+        for axis, name in enumerate(("pitch", "yaw", "roll")):
+            here = sigmas[:, which, axis]
+            lines.append(
+                f"  {of}, {name}: root mean square {size[which, axis]:.4f}, largest {largest[which, axis]:.3f} deg; sigmas: "
+                f"root mean square {np.sqrt((here**2).mean()):.2f}, 99 % below {np.quantile(here, 0.99):.2f}, "
+                f"largest {here.max():.2f}"
+            )
     return "\n".join(lines)
 
 

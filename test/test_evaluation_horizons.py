@@ -104,17 +104,17 @@ def test_covariance_from_the_first_frame_on_is_the_published_one() -> None:
 
 def test_noise_of_the_truth_is_that_of_errors_it_makes() -> None:
     rng = np.random.default_rng(3)
-    noise = TruthNoise(position=0.004, attitude=0.002, seconds=0.5)
+    noise = TruthNoise(position=0.004, attitude=0.002, seconds=0.5, misaligned=0.003)
     motion = transform(exp_so3(np.array([0.0, 0.2, 0.0])), np.array([0.5, 0.0, 3.0]))
     kept = np.exp(-0.4 / 0.5)
     errors = []
     for _ in range(4000):
-        first = rng.normal(size=6)
+        first, misaligned = rng.normal(size=6), exp_so3(noise.misaligned * rng.normal(size=3))
         later = kept * first + np.sqrt(1 - kept**2) * rng.normal(size=6)
         poses = []
         for pose, draw in ((np.eye(4), first), (motion, later)):
             turn = exp_so3(noise.attitude * draw[3:])
-            poses.append(transform(turn @ pose[:3, :3], pose[:3, 3] + noise.position * draw[:3]))
+            poses.append(transform(turn @ misaligned @ pose[:3, :3], pose[:3, 3] + noise.position * draw[:3]))
         errors.append(motion_error(motion[None], (np.linalg.inv(poses[0]) @ poses[1])[None])[0])
     expected = noise.covariance(motion[None, :3, 3], np.array([0.4]))[0]
     np.testing.assert_allclose(np.std(errors, axis=0), np.sqrt(np.diag(expected)), rtol=0.05)

@@ -22,9 +22,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from bench.wrong_camera import RenderedOnce, WrongCamera
+from bench.wrong_camera import WrongCamera
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.images.frame import StereoFrame
+from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.uncertainty.calibration_model import FOCAL, K1, PITCH, ROLL, SIZE, YAW, CalibrationModel, Keypoints
 
 CAMERA = StereoCamera(fx=300.0, fy=300.0, cx=199.5, cy=119.5, baseline=0.2, width=400, height=240)
@@ -64,7 +65,7 @@ def test_images_move_as_the_model_says(error: dict[int, float]) -> None:
     vector[list(error)] = list(error.values())
     model = CalibrationModel(CAMERA)
     expected = model.corrected(Keypoints(DOTS, DISPARITY, DOTS, DISPARITY), -vector)
-    sequence = WrongCamera(cast(RenderedOnce, Dots()), error, since=1)
+    sequence = WrongCamera(cast(Sequence, Dots()), error, since=1)
     right = DOTS - np.column_stack((DISPARITY, 0 * DISPARITY))
     assert (sequence[0].right == picture(right)).all(), "wrong before it should be"
     frame = sequence[1]

@@ -30,9 +30,9 @@ from macvo_ros.uncertainty.calibration_model import ROTATIONS
 
 Float64 = npt.NDArray[np.float64]
 
-_NOW, _BEFORE = 1.0, 3.0
-"""Seconds of frames that are compared, and of those before them. Chosen: with half a second or five before, real
-sequences scatter alike (`python -m bench.knocks`)."""
+_NOW, _BEFORE = (0.5, 1.0), 3.0
+"""Seconds of frames that are compared, and of those before them: the shorter is sooner to notice, the longer where
+frames show little of a knock. Chosen; real sequences scatter alike with both, and with five seconds before."""
 _SCENE = np.radians(0.01)
 """One sigma of what evidence is biased by now and was not before. Where nothing was knocked, four seconds tell a yaw
 that changes by 0.004 to 0.010 degrees (`python -m bench.knocks`, four real sequences), of which the larger part is
@@ -47,13 +47,13 @@ KNOCK = np.radians(0.3)
 
 
 class KnockWatch:
-    """Compares the last second with those before. Pure numpy, no randomness."""
+    """Compares the last second, or half of it, with those before. Pure numpy, no randomness."""
 
     def __init__(self) -> None:
         self._frames: deque[tuple[float, Float64, Float64]] = deque()
-        self._since_look, self._contradictions = 0.0, 0
-        self.seen: tuple[Float64, Float64] | None = None
-        """(3,) each: what the rotation changed by at the last look, pitch, yaw and roll, radians, and its sigma."""
+        self._since_look, self._contradictions = 0.0, [0] * len(_NOW)
+        self.seen: list[tuple[Float64, Float64]] = []
+        """Of the last look, by each of both: (3,) what the rotation changed by, radians, and its sigma."""
 
     def look(self, evidence: Evidence, known: Float64, seconds: float) -> Float64 | None:
         """Take in a sound frame, `seconds` after the last; (3,) pitch, yaw and roll of a knock, once there was one.
@@ -68,26 +68,28 @@ class KnockWatch:
         if self._since_look < _LOOK:
             return None
         self._since_look = 0.0
-        self.seen = change, sigma = self._change()
-        self._contradictions = self._contradictions + 1 if (np.abs(change) > _CONTRADICTION * sigma).any() else 0
-        return change if self._contradictions >= _LOOKS else None
-
-    def _change(self) -> tuple[Float64, Float64]:
-        """(3,) what the rotation changed by between the seconds before and the last one, and its sigma.
-
-        Forgets what is older than both.
-        """
-        sums = [(np.eye(3) / KNOCK**2, np.zeros(3)) for _ in range(2)]
-        age, kept = 0.0, 0
-        for seconds, information, score in reversed(self._frames):
-            if age >= _NOW + _BEFORE:
-                break
-            index = 0 if age < _NOW else 1
-            sums[index] = sums[index][0] + information, sums[index][1] + score
-            age, kept = age + seconds, kept + 1
-        while len(self._frames) > kept:
+        self.seen = [self._change(now) for now in _NOW]
+        for index, (change, sigma) in enumerate(self.seen):
+            contradicts = bool((np.abs(change) > _CONTRADICTION * sigma).any())
+            self._contradictions[index] = self._contradictions[index] + 1 if contradicts else 0
+        while sum(each[0] for each in self._frames) > _NOW[-1] + _BEFORE + _LOOK:
             self._frames.popleft()
-        (now, before), (score_now, score_before) = zip(*sums, strict=True)
-        change = np.linalg.solve(now, score_now) - np.linalg.solve(before, score_before)
-        variance = np.diagonal(np.linalg.inv(now)) + np.diagonal(np.linalg.inv(before)) + _SCENE**2
-        return np.asarray(change), np.asarray(np.sqrt(variance))
+        if max(self._contradictions) < _LOOKS:
+            return None
+        return self.seen[int(np.argmax(self._contradictions))][0]
+
+    def _change(self, now: float) -> tuple[Float64, Float64]:
+        """(3,) what the rotation changed by between the last `now` seconds and those before, and its sigma."""
+        information, score = np.tile(np.eye(3) / KNOCK**2, (2, 1, 1)), np.zeros((2, 3))
+        age = 0.0
+        for seconds, own, residual in reversed(self._frames):
+            if age >= now + _BEFORE:
+                break
+            before = int(age >= now)
+            information[before] += own
+            score[before] += residual
+            age += seconds
+        covariance = np.linalg.inv(information)
+        turned = (covariance @ score[:, :, None])[:, :, 0]
+        variance = np.diagonal(covariance, axis1=1, axis2=2).sum(axis=0) + _SCENE**2
+        return np.asarray(turned[0] - turned[1]), np.asarray(np.sqrt(variance))

@@ -132,7 +132,7 @@ class OnlineCalibration:
         return self._scatter.value, self._row_scatter.value
 
     @property
-    def turned_lately(self) -> tuple[Float64, Float64] | None:
+    def turned_lately(self) -> list[tuple[Float64, Float64]]:
         """See `KnockWatch.seen`."""
         return self._watch.seen
 
