@@ -66,8 +66,9 @@ def turned(sequence: Sequence) -> str:
         for axis, name in enumerate(("pitch", "yaw", "roll")):
             here = sigmas[:, which, axis]
             lines.append(
-                f"  {of}, {name}: root mean square {size[which, axis]:.4f}, largest {largest[which, axis]:.3f} deg; sigmas: "
-                f"root mean square {np.sqrt((here**2).mean()):.2f}, 99 % below {np.quantile(here, 0.99):.2f}, "
+                f"  {of}, {name}: root mean square {size[which, axis]:.4f}, "
+                f"largest {largest[which, axis]:.3f} deg; sigmas: root mean square "
+                f"{np.sqrt((here**2).mean()):.2f}, 99 % below {np.quantile(here, 0.99):.2f}, "
                 f"largest {here.max():.2f}"
             )
     return "\n".join(lines)
