@@ -27,8 +27,6 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from macvo_ros.doubt.posterior import unusual
-from macvo_ros.doubt.sound_frames import tail_of
 from macvo_ros.images.blind_frames import find_trouble
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.images.mask import RobotMask
@@ -138,24 +136,12 @@ class StereoOdometry:
 
         pair = FramePair(reference.frame, reference.match, frame)
         attempt = pair.track(self.config, self.matcher, now.cameras.calibration.assumed, now.expectation(frame))
-        turn = self._knock(frame, now, attempt)
+        turn = now.knock(frame, attempt, self.config.doubt, self.matcher.name)
         if turn is not None:
             return self._restart(frame, now, "a camera was knocked", turn)
         if attempt.result is None or attempt.status is Status.LOST:
             return self._lose(frame, now, attempt)
         return self._append_motion(frame, now, attempt, attempt.result)
-
-    def _knock(self, frame: StereoFrame, now: Track, attempt: Attempt) -> Float64 | None:
-        """(3,) what the right camera was turned by, where the rows of doubted frames have said so for a while."""
-        if not attempt.stereo_at_fault:
-            if attempt.status is not Status.LOST:  # else nothing is known of its rows
-                now.cameras.row_knock.restart()
-            return None
-
-        def usual(figure: float) -> bool:
-            return not unusual(self.config.doubt, tail_of(self.matcher.name, "epipolar_error", figure))
-
-        return now.cameras.turned(frame, attempt.match, frame.seconds_since(now.previous.frame), usual)
 
     def _restart(self, frame: StereoFrame, now: Track, why: str, turn: Float64 | None = None) -> Estimate:
         """Continue with a new reference from the predicted pose, with a covariance that covers the unknown motion.

@@ -19,17 +19,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from macvo_ros.doubt.posterior import unusual
+from macvo_ros.doubt.sound_frames import tail_of
 from macvo_ros.images.frame import StereoFrame
 from macvo_ros.matching.matcher import Match
-from macvo_ros.odometry.attempt import Expectation
+from macvo_ros.odometry.attempt import Attempt, Expectation
 from macvo_ros.odometry.camera_pair import CameraPair
 from macvo_ros.odometry.pose_window import PoseWindow
 from macvo_ros.odometry.status import Status
+from macvo_ros.settings.config import DoubtConfig
 from macvo_ros.uncertainty.error_correlation import DisparitySensitivity
 from macvo_ros.uncertainty.motion_prior import ConstantVelocity
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
 from macvo_ros.uncertainty.trajectory import PoseWithCovariance
+
+Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +115,18 @@ class Track:
         seconds = later.seconds_since(earlier)
         stale = self.velocity.staleness(earlier.stamp)
         return RelativeMotion(self.velocity.predict(seconds), self.velocity.covariance(seconds, stale))
+
+    def knock(self, frame: StereoFrame, attempt: Attempt, config: DoubtConfig, matcher: str) -> Float64 | None:
+        """(3,) what the right camera was turned by, where the rows of doubted frames have said so for a while."""
+        if not attempt.stereo_at_fault:
+            if attempt.status is not Status.LOST:  # else nothing is known of its rows
+                self.cameras.row_knock.restart()
+            return None
+
+        def usual(figure: float) -> bool:
+            return not unusual(config, tail_of(matcher, "epipolar_error", figure))
+
+        return self.cameras.turned(frame, attempt.match, frame.seconds_since(self.previous.frame), usual)
 
     def end_window(self) -> None:
         """The window begins anew at the next sound frame."""
