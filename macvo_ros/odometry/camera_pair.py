@@ -33,7 +33,7 @@ from macvo_ros.uncertainty.online_calibration import OnlineCalibration
 from macvo_ros.uncertainty.path_step import PathStep
 from macvo_ros.uncertainty.rectification_monitor import RectificationMonitor
 from macvo_ros.uncertainty.relative_motion import RelativeMotion
-from macvo_ros.uncertainty.row_evidence import fit_rows
+from macvo_ros.uncertainty.row_evidence import ENOUGH, fit_rows
 from macvo_ros.uncertainty.row_knock import RowKnock
 from macvo_ros.uncertainty.trajectory import to_base
 
@@ -86,7 +86,7 @@ class CameraPair:
         their rows (`Checks.epipolar_error`) in sound frames.
         """
         corners = _corners(frame, match)
-        if corners is None or self.calibration.assumed.error is None:
+        if corners is None or len(corners) < ENOUGH:
             return None
         pixel, down = frame.from_full(corners[:, :2]), frame.reduction[1]
 

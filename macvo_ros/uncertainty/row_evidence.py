@@ -30,7 +30,7 @@ from macvo_ros.uncertainty.row_field import row_shapes, shape_sigma
 
 Float64 = npt.NDArray[np.float64]
 
-_ENOUGH = 40
+ENOUGH = 40
 """Matches for twelve unknowns to mean something."""
 _ROUNDS, _KERNEL = 3, 1.5
 """Rounds of robust fitting, and sigmas beyond which a match counts less."""
@@ -43,11 +43,18 @@ def fit_rows(model: CalibrationModel, pixel: Float64, disparity: Float64, vertic
 
     None where they are few.
     """
-    if len(pixel) < _ENOUGH:
+    if len(pixel) < ENOUGH:
         return None
     columns = row_shapes(model, np.column_stack((pixel[:, 0] - disparity, pixel[:, 1])))
-    weight = np.ones(len(pixel))
-    sigma, may_be = _NOISE, shape_sigma(model.camera)
+    return robust_rows(columns, vertical, shape_sigma(model.camera))
+
+
+def robust_rows(columns: Float64, vertical: Float64, may_be: Float64) -> Evidence:
+    """What (N,) vertical parts, pixels, say of the (M,) unknowns of (N, M) `columns`; those far off count less.
+
+    may_be: (M,) one sigma of each, which keeps the fit from what the matches do not show; not in the evidence.
+    """
+    weight, sigma = np.ones(len(vertical)), _NOISE
     for _ in range(_ROUNDS):
         weighted = weight[:, None] * columns
         fit = np.linalg.solve(columns.T @ weighted + np.diag((sigma / may_be) ** 2), vertical @ weighted)

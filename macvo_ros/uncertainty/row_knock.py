@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.uncertainty.calibration_model import CalibrationModel
+from macvo_ros.uncertainty.row_evidence import robust_rows
 from macvo_ros.uncertainty.row_field import RowField
 
 Float64 = npt.NDArray[np.float64]
@@ -40,10 +41,6 @@ _AGAINST = 3.0
 Chosen."""
 _MAY_BE = np.radians(1.0)
 """One sigma of what a knock may turn a camera by. Chosen: wide, since rows hardly show a yaw."""
-_ROUNDS, _KERNEL = 3, 1.5
-"""Rounds of robust fitting, and sigmas beyond which a match counts less."""
-_NOISE = 0.05
-"""Pixels, at least: what tracking a corner is good to (`matching/epipolar_error.py`)."""
 
 
 class RowKnock:
@@ -70,7 +67,7 @@ class RowKnock:
         pixel, disparity, vertical = corners[:, :2], corners[:, 2], corners[:, 3]
         columns = self._model.row_jacobian(pixel, disparity)[:, :3]
         change = vertical - (0.0 if field is None else field.at(pixel, disparity))
-        information, score = _robust_fit(columns, change)
+        told = robust_rows(columns, change, np.full(3, _MAY_BE))
         turn = np.linalg.solve(self._information, self._score)
         if self.seconds is not None and usual(vertical - columns @ turn):
             self.seconds += seconds
@@ -79,24 +76,11 @@ class RowKnock:
             return None
         else:  # the first, or another turn than before
             self.restart()
-            turn = np.linalg.solve(self._information + information, score)
+            turn = np.linalg.solve(self._information + told.information, told.score)
             if not usual(vertical - columns @ turn):
                 return None
             self.seconds = 0.0
-        self._information, self._score = self._information + information, self._score + score
+        self._information, self._score = self._information + told.information, self._score + told.score
         if self.seconds < STEADY:
             return None
         return np.asarray(np.linalg.solve(self._information, self._score))
-
-
-def _robust_fit(columns: Float64, change: Float64) -> tuple[Float64, Float64]:
-    """Information and score of (N,) pixels about the unknowns of (N, 3) columns; far ones count less."""
-    weight, sigma = np.ones(len(change)), _NOISE
-    for _ in range(_ROUNDS):
-        weighted = weight[:, None] * columns / sigma**2
-        fit = np.linalg.solve(columns.T @ weighted + np.eye(3) / _MAY_BE**2, change @ weighted)
-        left = np.abs(change - columns @ fit)
-        sigma = max(1.48 * float(np.median(left)), _NOISE)
-        weight = np.minimum(1.0, _KERNEL * sigma / np.maximum(left, 1e-12))
-    weighted = weight[:, None] * columns / sigma**2
-    return columns.T @ weighted, change @ weighted
