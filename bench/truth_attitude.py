@@ -31,13 +31,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from bench.error_by_step import track
 from bench.klt_pnp_baseline import run_baseline
 from macvo_ros.atomic_write import atomic_write
 from macvo_ros.evaluation.environment import measured_with
+from macvo_ros.evaluation.runner import run_sequence
 from macvo_ros.evaluation.table import format_table
 from macvo_ros.geometry.se3 import log_so3
+from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.sequences import Sequence, open_sequence
+from macvo_ros.settings.config import load_config
 
 Float64 = npt.NDArray[np.float64]
 
@@ -57,7 +59,8 @@ def study(sequence: Sequence, seconds: float) -> str:
     truth = np.array(sequence.ground_truth)
     step = max(round(seconds * 1e9 / float(np.median(np.diff(sequence.stamps)))), 1)
     parts = []
-    for name, path in (("ours", track(sequence, "lite")[0]), ("KLT + PnP", run_baseline(sequence)[0])):
+    ours = run_sequence(sequence, StereoOdometry(load_config(assignments=["matcher=lite"])), progress=False).poses
+    for name, path in (("ours", ours), ("KLT + PnP", run_baseline(sequence)[0])):
         whole, left = rotation_onto(path[:, :3, 3], truth[:, :3, 3])
         rows, squares = [], []
         for middle in range(step // 2, len(truth) - step // 2, step):
