@@ -35,7 +35,7 @@ Float64 = npt.NDArray[np.float64]
 
 STEADY = 2.0
 """Seconds of doubted frames that one turn explains, until it is a knock. Right images that are one or three frames late
-are explained for at most 0.9 s (`python -m bench.knocks`, KITTI 09 and EuRoC MH_01)."""
+are explained for at most 0.73 s (`python -m bench.knocks`, KITTI 09 and EuRoC MH_01)."""
 _AGAINST = 3.0
 """Frames that a turn explains, which one that it does not explain outweighs: where corners are few, some are not.
 Chosen."""
