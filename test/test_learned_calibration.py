@@ -77,7 +77,7 @@ def test_files_read_back_and_undo_the_error(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     pixel, disparity = rng.uniform((100, 60), (1100, 310), (200, 2)), rng.uniform(8, 60, 200)
     perfect = Keypoints(pixel, disparity, pixel, disparity)
-    seen = CalibrationModel(CAMERA).corrected(perfect, -error.error)
+    seen = CalibrationModel(CAMERA).distorted(perfect, error.error)
     rectifier = StereoInput.from_calibration(raw).rectifier
     assert rectifier is not None
     right = seen.pixel - np.column_stack((seen.disparity, np.zeros(200)))

@@ -140,7 +140,7 @@ def test_jacobian_is_the_derivative_of_the_residuals() -> None:
     for parameter in range(SIZE):
         step = np.zeros(SIZE)
         step[parameter] = 1e-6
-        _, moved = solved(MODEL.corrected(points, -step))
+        _, moved = solved(MODEL.distorted(points, step))
         numeric = (moved.reference - pairs.reference - (moved.current - pairs.current) @ rotation.T) / 1e-6
         np.testing.assert_allclose(jacobian[:, :, parameter], numeric, rtol=2e-3, atol=2e-3 * np.abs(numeric).max())
 
@@ -150,7 +150,7 @@ def test_motion_errs_as_its_sensitivity_says() -> None:
     truth, pairs = solved(points)
     sensitivity = calibration_evidence(MODEL, pairs.reference, pairs.current, truth, np.zeros(SIZE)).sensitivity
     error = 0.05 * some_error()
-    wrong, _ = solved(MODEL.corrected(points, -error))
+    wrong, _ = solved(MODEL.distorted(points, error))
     expected = sensitivity @ error
     found = difference(wrong.motion, truth.motion)
     np.testing.assert_allclose(found, expected, atol=0.1 * np.abs(expected).max())
@@ -166,7 +166,7 @@ def test_an_error_is_learned_from_turning_and_driving(parameter: int, sigmas: fl
     truth[parameter] = sigmas * learning.prior[parameter]
     for frame in range(frames):
         motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
-        measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
+        measured = MODEL.distorted(seen(motion, frame, noise=0.1), truth)
         learning.learn(evidence_of(measured, learning.estimate.error), 0.1, 20.0)
     estimate = learning.estimate
     assert abs(estimate.error[parameter] - truth[parameter]) < 3 * estimate.sigma[parameter]
@@ -217,11 +217,11 @@ def test_a_turned_camera_explains_residuals_and_nothing_else_does() -> None:
     knock, lens = np.zeros(SIZE), np.zeros(SIZE)
     knock[YAW], lens[LEFT_V] = np.radians(0.3), np.random.default_rng(4).normal(size=LEFT_V.stop - LEFT_V.start)
     noisy = seen(FORWARD, 3, noise=0.1)
-    shares = [found_out(MODEL.corrected(noisy, -error), np.zeros(SIZE)).turned for error in (0 * knock, lens, knock)]
+    shares = [found_out(MODEL.distorted(noisy, error), np.zeros(SIZE)).turned for error in (0 * knock, lens, knock)]
     assert shares[0] < 0.03, "three unknowns of 900 residuals"
     assert shares[1] < 0.3
     assert shares[2] > 0.8
-    assert found_out(MODEL.corrected(noisy, -knock), knock).turned < 0.03, "what is corrected already"
+    assert found_out(MODEL.distorted(noisy, knock), knock).turned < 0.03, "what is corrected already"
 
 
 def test_a_knock_is_noticed_and_learned_anew() -> None:
@@ -233,7 +233,7 @@ def test_a_knock_is_noticed_and_learned_anew() -> None:
         if frame == 100:
             truth[YAW] = np.radians(0.1)
         motion = transform(exp_so3(np.array([0.0, 0.02 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
-        measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
+        measured = MODEL.distorted(seen(motion, frame, noise=0.1), truth)
         assert learning.assumed.error is not None
         if learning.learn(evidence_of(measured, learning.assumed.error), 0.1, 20.0) and noticed is None:
             noticed = frame
@@ -289,7 +289,7 @@ def test_switched_off_nothing_is_corrected_but_the_covariance_knows() -> None:
     truth[ROLL] = 3 * off.prior[ROLL]
     for frame in range(120):
         motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
-        measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
+        measured = MODEL.distorted(seen(motion, frame, noise=0.1), truth)
         for learning in (off, on):
             used = learning.assumed.error
             assert used is not None
@@ -306,7 +306,7 @@ def drive(learning: OnlineCalibration, truth: np.ndarray, frames: int) -> None:
     """Learn from a drive with gentle turns through a camera that is wrong by `truth`."""
     for frame in range(frames):
         motion = transform(exp_so3(np.array([0.0, 0.03 * np.sin(frame / 10), 0.0])), np.array([0.0, 0.0, 1.0]))
-        measured = MODEL.corrected(seen(motion, frame, noise=0.1), -truth)
+        measured = MODEL.distorted(seen(motion, frame, noise=0.1), truth)
         assert learning.assumed.error is not None
         learning.learn(evidence_of(measured, learning.assumed.error), 0.1, 20.0)
 

@@ -64,7 +64,7 @@ def test_images_move_as_the_model_says(error: dict[int, float]) -> None:
     vector = np.zeros(SIZE)
     vector[list(error)] = list(error.values())
     model = CalibrationModel(CAMERA)
-    expected = model.corrected(Keypoints(DOTS, DISPARITY, DOTS, DISPARITY), -vector)
+    expected = model.distorted(Keypoints(DOTS, DISPARITY, DOTS, DISPARITY), vector)
     sequence = WrongCamera(cast(Sequence, Dots()), error, since=1)
     right = DOTS - np.column_stack((DISPARITY, 0 * DISPARITY))
     assert (sequence[0].right == picture(right)).all(), "wrong before it should be"

@@ -63,14 +63,14 @@ class CalibrationShift:
             self._fields = np.stack(fields)
 
     def corrected(self, seen: Float64) -> Float64:
-        """(3, P) u, v and disparity as they would be without the error; seen: (3, P) as they are."""
-        return np.asarray(seen - self._at(seen)) if self._error is not None else seen
+        """(3, P) u, v and disparity as they would be without the error; seen: (3, P) as they are.
+
+        What an error does is known of where things would be seen without it: found in two rounds.
+        """
+        return np.asarray(seen - self._at(seen - self._at(seen))) if self._error is not None else seen
 
     def in_image(self, place: Float64) -> Float64:
-        """(3, P) u, v and disparity in the images of what would be at (3, P) `place` without the error.
-
-        The inverse of `corrected` to first order: the error changes by little over its own length.
-        """
+        """(3, P) u, v and disparity in the images of what would be at (3, P) `place` without the error."""
         return np.asarray(place + self._at(place)) if self._error is not None else place
 
     def in_right_image(self, pixel: Float64, disparity: Float64) -> Float64:

@@ -14,7 +14,7 @@
 
 """What may be wrong with the calibration of a rectified pair, as a few numbers, and what each does to matches.
 
-A pixel is measured where it would be under a perfect calibration, plus an error that is the same in every frame:
+A pixel is measured where it would be under a perfect calibration, plus an error of that place, the same in every frame:
 
     of both cameras     focal length f and radial distortion k1:   du = fx x (f + k1 r^2),  dv = fy y (f + k1 r^2)
                         and the principal point: du = centre_u,  dv = centre_v, which tilts every translation
@@ -86,15 +86,29 @@ class CalibrationModel:
         return sigma
 
     def corrected(self, points: Keypoints, error: Float64) -> Keypoints:
-        """The matches without the effect of a (SIZE,) error of the calibration."""
+        """The matches without the effect of a (SIZE,) error of the calibration.
+
+        What an error does is known of where things would be seen without it: found in two rounds.
+        """
         if not error.any():
             return points
-        sides = []
+        without = points
+        for _ in range(2):
+            moved = self._moved(without, error)
+            without = Keypoints(*(at - by for at, by in zip(vars(points).values(), moved, strict=True)))
+        return without
+
+    def distorted(self, points: Keypoints, error: Float64) -> Keypoints:
+        """What is seen where a perfect calibration has `points`: the inverse of `corrected`."""
+        return Keypoints(*(at + by for at, by in zip(vars(points).values(), self._moved(points, error), strict=True)))
+
+    def _moved(self, points: Keypoints, error: Float64) -> tuple[Float64, ...]:
+        """By how much an error moves pixels and disparities, in the order of `Keypoints`."""
+        out = []
         for pixel, disparity in ((points.pixel, points.disparity), (points.matched, points.matched_disparity)):
             left, right = self._displacements(pixel, disparity)
-            moved = pixel - np.column_stack((left[0] @ error, left[1] @ error))
-            sides.append((moved, disparity - left[0] @ error + right @ error))
-        return Keypoints(*sides[0], *sides[1])
+            out += [np.column_stack((left[0] @ error, left[1] @ error)), left[0] @ error - right @ error]
+        return tuple(out)
 
     def jacobian(self, points: Keypoints, reference: Float64, current: Float64, rotation: Float64) -> Float64:
         """(N, 3, SIZE) what a unit of each error adds to p - T q, metres.
