@@ -38,9 +38,12 @@ def so_far(seen: np.ndarray, measured: np.ndarray, scale: Scale | None) -> Evide
     return EvidenceSoFar(seen.T @ seen, seen.T @ measured, BLOCK, 1.0, scale)
 
 
-def covariances(seen: np.ndarray, there: np.ndarray, scale: Scale | None) -> tuple[np.ndarray, np.ndarray]:
-    """Of the errors that are there, and of the bias of their evidence, written out."""
-    prior = np.eye(SIZE) if scale is None else np.eye(SIZE) + np.outer(scale.by, scale.by)
+def covariances(seen: np.ndarray, size: np.ndarray, scale: Scale | None) -> tuple[np.ndarray, np.ndarray]:
+    """Of errors of (C,) `size`, and of the bias of their evidence, written out."""
+    there = size > 0
+    prior = np.diag(np.where(there, size, 1.0) ** -2.0)
+    if scale is not None:
+        prior += np.outer(scale.by, scale.by)
     errors, biases = np.zeros((SIZE, SIZE)), np.zeros((SIZE, SIZE))
     errors[np.ix_(there, there)] = np.linalg.inv(prior[np.ix_(there, there)])
     also = there.copy()
@@ -56,30 +59,30 @@ def covariances(seen: np.ndarray, there: np.ndarray, scale: Scale | None) -> tup
 
 
 @pytest.mark.parametrize("scale", [None, SCALE])
-@pytest.mark.parametrize("there", [(0, 1, 2, 3), (0, 2), (1,), ()])
-def test_evidence_is_as_probable_as_its_density(scale: Scale | None, there: tuple[int, ...]) -> None:
-    seen, present = looked_at(), np.isin(np.arange(SIZE), there)
-    errors, biases = covariances(seen, present, scale)
+@pytest.mark.parametrize("sizes", [(1.0, 1.0, 1.0, 1.0), (1.0, 0.0, 1.0, 0.0), (0.0, 0.3, 0.0, 0.0), (0.0,) * 4])
+def test_evidence_is_as_probable_as_its_density(scale: Scale | None, sizes: tuple[float, ...]) -> None:
+    seen, size = looked_at(), np.array(sizes)
+    errors, biases = covariances(seen, size, scale)
     measured = np.random.default_rng(2).normal(size=SEEN) + seen @ (0.5, -1.0, 0.3, 0.0)
     density = multivariate_normal(cov=np.eye(SEEN) + seen @ (errors + biases) @ seen.T).logpdf(measured)
     noise = multivariate_normal(cov=np.eye(SEEN)).logpdf(measured)
-    found = so_far(seen, measured, scale).posterior(BIAS, present)
+    found = so_far(seen, measured, scale).posterior(BIAS, size)
     np.testing.assert_allclose(found.explains, density - noise, atol=1e-8)
 
 
 @pytest.mark.parametrize("scale", [None, SCALE])
-@pytest.mark.parametrize("there", [(0, 1, 2, 3), (0, 2)])
-def test_errors_lie_where_the_posterior_says(scale: Scale | None, there: tuple[int, ...]) -> None:
-    rng, seen, present = np.random.default_rng(3), looked_at(), np.isin(np.arange(SIZE), there)
-    errors, biases = (np.linalg.cholesky(c + 1e-14 * np.eye(SIZE)) for c in covariances(seen, present, scale))
-    squares = []
+@pytest.mark.parametrize("sizes", [(1.0, 1.0, 1.0, 1.0), (1.0, 0.0, 0.2, 0.0)])
+def test_errors_lie_where_the_posterior_says(scale: Scale | None, sizes: tuple[float, ...]) -> None:
+    rng, seen, size = np.random.default_rng(3), looked_at(), np.array(sizes)
+    errors, biases = (np.linalg.cholesky(c + 1e-14 * np.eye(SIZE)) for c in covariances(seen, size, scale))
+    squares, there = [], size > 0
     for _ in range(3000):
         error = errors @ rng.normal(size=SIZE)
         measured = seen @ (error + biases @ rng.normal(size=SIZE)) + rng.normal(size=SEEN)
-        found = so_far(seen, measured, scale).posterior(BIAS, present)
-        off = (found.mean - error)[present]
-        squares.append(off @ np.linalg.solve(found.covariance[np.ix_(present, present)], off))
-    assert abs(np.mean(squares) - len(there)) < 0.05 * len(there)
+        found = so_far(seen, measured, scale).posterior(BIAS, size)
+        off = (found.mean - error)[there]
+        squares.append(off @ np.linalg.solve(found.covariance[np.ix_(there, there)], off))
+    assert abs(np.mean(squares) - there.sum()) < 0.05 * there.sum()
 
 
 def learned(truth: np.ndarray, seed: int, parts: tuple[tuple[int, ...], ...]) -> np.ndarray:
@@ -103,3 +106,23 @@ def test_what_is_not_off_is_not_corrected_and_what_is_off_is() -> None:
         # What no part explains: then nothing is as told.
         rest = learned(np.array([0.0, 0.0, 0.5, -0.5]), seed, parts)
         np.testing.assert_allclose(rest[2:], (0.5, -0.5), atol=0.1)
+
+
+@pytest.mark.parametrize("size", [0.02, 0.3, 1.0])
+def test_fields_are_feared_by_the_size_that_evidence_shows(size: float) -> None:
+    """One error seen only with forty fields of unknown size: its sigma follows theirs, and it lies within."""
+    fields, squares, sigmas = 40, [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        truth = np.concatenate((rng.normal(size=1), rng.normal(0.0, size, fields)))
+        filter_ = CalibrationFilter(np.ones(1 + fields), parts=((0,),), fields=tuple(range(1, 1 + fields)), few=0.0)
+        mixed = rng.normal(size=(fields, 1 + fields))  # forty measurements of forty-one numbers, all nearly exact
+        measured = mixed @ truth + rng.normal(0.0, 1e-3, fields)
+        told = Evidence(1e6 * mixed.T @ mixed, 1e6 * mixed.T @ measured, np.zeros(1 + fields))
+        for _ in range(100):
+            filter_.learn(told.times(0.01), 0.1)
+        estimate = filter_.estimate
+        squares.append(((estimate.error - truth)[0] / estimate.sigma[0]) ** 2)
+        sigmas.append(estimate.sigma[0])
+    assert 0.05 * size < np.median(sigmas) < 2.0 * size
+    assert np.mean(squares) < 3.0

@@ -380,7 +380,7 @@ def test_the_principal_point_is_feared_and_never_corrected() -> None:
     truth[CENTRE_U] = 3 * learning.prior[CENTRE_U]
     drive(learning, truth, 100)
     assert learning.estimate.error[CENTRE_U] == 0.0
-    assert learning.estimate.sigma[CENTRE_U] >= learning.prior[CENTRE_U]
+    assert learning.estimate.sigma[CENTRE_U] >= 0.999 * learning.prior[CENTRE_U]
 
 
 def test_fields_cannot_scale_motions_by_what_is_denied_to_a_yaw() -> None:

@@ -29,9 +29,10 @@ from macvo_ros.matching.lite.matcher import LiteMatcher
 from macvo_ros.matching.matcher import Matcher
 from macvo_ros.motion.calibration_shift import CalibrationShift
 from macvo_ros.settings.config import CalibrationPriorConfig, ClassicConfig
-from macvo_ros.uncertainty.calibration_model import SIZE, CalibrationModel
-from macvo_ros.uncertainty.row_evidence import fit_rows
-from macvo_ros.uncertainty.row_field import SHAPES, RowField, RowLearning, row_shapes
+from macvo_ros.uncertainty.block_scatter import Evidence
+from macvo_ros.uncertainty.calibration_model import AHEAD, K1, PITCH, ROLL, SIZE, CalibrationModel
+from macvo_ros.uncertainty.row_evidence import fit_rows, row_evidence
+from macvo_ros.uncertainty.row_field import COUNT, RowField, RowLearning, row_shapes
 
 CAMERA = StereoCamera(fx=600.0, fy=600.0, cx=600.0, cy=190.0, baseline=0.5, width=1200, height=380)
 MODEL = CalibrationModel(CAMERA)
@@ -52,7 +53,7 @@ def constant(camera: StereoCamera, pixels: float) -> RowField:
     """All rows so many pixels lower: a pitch, less what it bends."""
     model = CalibrationModel(camera)
     v, u = np.mgrid[0 : camera.height : 8, 0 : camera.width : 8].astype(np.float64)
-    shapes = row_shapes(model, np.column_stack((u.ravel(), v.ravel())))
+    shapes = row_shapes(model, np.column_stack((u.ravel(), v.ravel())), np.zeros(u.size))
     return RowField(model, np.linalg.lstsq(shapes, np.full(len(shapes), pixels), rcond=None)[0])
 
 
@@ -90,7 +91,7 @@ def test_the_field_is_learned_from_noisy_corners_and_is_its_prior_before() -> No
     v, u = np.mgrid[20:360:20, 100:1180:20].astype(np.float64)
     grid, none = np.column_stack((u.ravel(), v.ravel())), np.zeros(u.size)
     assert not learning.field.at(grid, none).any()
-    truth = rng.normal(0.0, 0.1, 2 + len(SHAPES))
+    truth = np.concatenate((rng.normal(0.0, 0.1, COUNT - 2), rng.normal(0.0, 0.003, 2)))
     for _ in range(100):
         pixel, disparity = rng.uniform((100, 10), (1190, 370), (200, 2)), rng.uniform(2, 60, 200)
         vertical = RowField(MODEL, truth).at(pixel, disparity) + rng.normal(0, 0.1, 200)
@@ -99,8 +100,8 @@ def test_the_field_is_learned_from_noisy_corners_and_is_its_prior_before() -> No
         assert rows is not None
         learning.learn(rows, 0.1)
     error = learning.field.at(grid, none) - RowField(MODEL, truth).at(grid, none)
-    # 100 x 200 corners of 0.1 pixels for 24 shapes: 0.1 sqrt(24 / 20000) on average.
-    assert np.sqrt(np.mean(error**2)) < 2 * 0.1 * np.sqrt(24 / 20000)
+    # 100 x 200 corners of 0.1 pixels for 23 shapes: 0.1 sqrt(23 / 20000) on average.
+    assert np.sqrt(np.mean(error**2)) < 2 * 0.1 * np.sqrt(23 / 20000)
     learning.restart()
     assert not learning.field.at(grid, none).any()
 
@@ -110,3 +111,42 @@ def test_followed_points_are_looked_for_on_the_same_rows() -> None:
     pixel, disparity = np.array([[700.0, 200.0], [500.0, 100.0]]), np.array([20.0, 5.0])
     there = CalibrationShift(CAMERA, np.zeros(SIZE), rows).in_right_image(pixel, disparity)
     np.testing.assert_allclose(there, [[680.0, 200.0 + LOWER], [495.0, 100.0 + LOWER]], atol=0.01)
+
+
+@pytest.mark.parametrize(("which", "amount"), [(K1, -0.01), (AHEAD, 0.01)])
+def test_near_things_leave_their_rows_by_a_bent_lens_and_by_a_camera_ahead(which: int, amount: float) -> None:
+    """Against the projection of points, not against the formula."""
+    rng = np.random.default_rng(6)
+    error = np.zeros(SIZE)
+    error[which] = amount
+    pixel, disparity = rng.uniform((100, 10), (1100, 370), (200, 2)), rng.uniform(1.0, 80.0, 200)
+    depth = CAMERA.fx * CAMERA.baseline / disparity
+    point = np.column_stack(((pixel - (CAMERA.cx, CAMERA.cy)) / CAMERA.fx, np.ones(200))) * depth[:, None]
+    right = point - CAMERA.baseline * np.array([1.0, 0.0, error[AHEAD]])
+    sides = [each[:, :2] / each[:, 2:] for each in (point, right)]
+    bent = [side * (1.0 + error[K1] * (side**2).sum(axis=1, keepdims=True)) for side in sides]
+    rows = CAMERA.fy * (bent[1] - bent[0])[:, 1]
+    assert np.abs(rows).max() > 0.2
+    shapes = np.zeros(COUNT)
+    shapes[-2:] = error[[K1, AHEAD]]
+    np.testing.assert_allclose(RowField(MODEL, shapes).at(pixel, disparity), rows, atol=0.02)
+    np.testing.assert_allclose(RowField(MODEL, shapes).of_near(pixel, disparity), rows, atol=0.02)
+
+
+def test_what_near_things_show_of_the_lens_is_no_roll() -> None:
+    """Things that are near, low and to one side, through a lens with a k1: neither roll nor pitch is told by it."""
+    rng = np.random.default_rng(7)
+    shapes = np.zeros(COUNT)
+    shapes[-2] = -0.01
+    learning = Evidence(np.zeros((SIZE, SIZE)), np.zeros(SIZE))
+    for _ in range(50):
+        pixel = rng.uniform((100, 10), (1100, 370), (200, 2))
+        disparity = np.maximum(2.0, 0.3 * (pixel[:, 1] - 150.0)) * rng.uniform(0.7, 1.3, 200)
+        vertical = RowField(MODEL, shapes).at(pixel, disparity) + rng.normal(0.0, 0.05, 200)
+        rows = fit_rows(MODEL, pixel, disparity, vertical)
+        assert rows is not None
+        learning = learning.plus(row_evidence(MODEL, rows))
+    turned = np.ix_([PITCH, ROLL], [PITCH, ROLL])
+    pitch, roll = np.degrees(np.linalg.solve(learning.information[turned], learning.score[[PITCH, ROLL]]))
+    assert abs(pitch) < 0.003
+    assert abs(roll) < 0.003

@@ -16,6 +16,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial.legendre import leg2poly
@@ -36,6 +38,7 @@ from macvo_ros.uncertainty.calibration_model import (
     RIGHT_U,
     ROLL,
     YAW,
+    on_the_way,
 )
 from macvo_ros.uncertainty.row_field import SHAPES, RowField
 
@@ -56,22 +59,23 @@ class CalibrationShift:
     def __init__(self, camera: StereoCamera, error: Float64 | None, rows: RowField | None = None) -> None:
         """error: (SIZE,) of a `CalibrationModel`; None: none. rows: of the right image; None: as they should be."""
         self._camera = camera
-        self._rows = None if rows is None else _row_polynomial(camera, rows)
-        self._error = error if error is not None and error.any() else None
-        if self._error is not None:
-            fields = [_polynomial(self._error[part], FIELD_DEGREES) for part in (LEFT_U, LEFT_V, RIGHT_U)]
-            self._fields = np.stack(fields)
+        self._rows = None if rows is None else (rows, _row_polynomial(camera, rows))
+        self._parts = [] if error is None else [_Part.of(each) for each in on_the_way(error)]
 
     def corrected(self, seen: Float64) -> Float64:
         """(3, P) u, v and disparity as they would be without the error; seen: (3, P) as they are.
 
-        What an error does is known of where things would be seen without it: found in two rounds.
+        As `CalibrationModel.corrected` does it.
         """
-        return np.asarray(seen - self._at(seen - self._at(seen))) if self._error is not None else seen
+        for part in reversed(self._parts):
+            seen = seen - part.at(self._camera, seen - part.at(self._camera, seen))
+        return seen
 
     def in_image(self, place: Float64) -> Float64:
         """(3, P) u, v and disparity in the images of what would be at (3, P) `place` without the error."""
-        return np.asarray(place + self._at(place)) if self._error is not None else place
+        for part in self._parts:
+            place = place + part.at(self._camera, place)
+        return place
 
     def in_right_image(self, pixel: Float64, disparity: Float64) -> Float64:
         """(N, 2) pixels of the right image where what is at (N, 2) pixels of the left one is, off its row included."""
@@ -80,19 +84,31 @@ class CalibrationShift:
         if self._rows is not None:
             along = _powers((out[:, 0] + (camera.disparity_offset - camera.cx)) * (2.0 / camera.width))
             down = _powers((out[:, 1] - camera.cy) * (2.0 / camera.height))
-            out[:, 1] += ((self._rows.T @ along) * down).sum(axis=0)
+            rows, field = self._rows
+            out[:, 1] += ((field.T @ along) * down).sum(axis=0) + rows.of_near(pixel, disparity)
         return np.asarray(out)
 
-    def _at(self, seen: Float64) -> Float64:
-        """(3, P) what the error adds to u, v and disparity there."""
-        assert self._error is not None
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One part of an error (`on_the_way`). error: (SIZE,); fields: (3, D, D) its fields as polynomials by powers."""
+
+    error: Float64
+    fields: Float64
+
+    @staticmethod
+    def of(error: Float64) -> _Part:
+        return _Part(error, np.stack([_polynomial(error[part], FIELD_DEGREES) for part in (LEFT_U, LEFT_V, RIGHT_U)]))
+
+    def at(self, camera: StereoCamera, seen: Float64) -> Float64:
+        """(3, P) what it adds to u, v and disparity there."""
         native = kernels()
         if native is None:
-            return _shift(self._camera, self._error, self._fields, seen)
-        camera, out = self._camera, np.empty(seen.shape)
+            return _shift(camera, self.error, self.fields, seen)
+        out = np.empty(seen.shape)
         lens = (camera.fx, camera.fy, camera.cx, camera.cy, camera.disparity_offset, camera.width, camera.height)
         native(
-            "macvo_calibration_shift", np.array(lens, np.float64), self._error[_SINGLE], self._fields, _HIGHEST + 1,
+            "macvo_calibration_shift", np.array(lens, np.float64), self.error[_SINGLE], self.fields, _HIGHEST + 1,
             np.ascontiguousarray(seen), seen.shape[1], out,
         )  # fmt: skip
         return out
@@ -125,9 +141,9 @@ def _polynomial(amounts: Float64, degrees: tuple[tuple[int, int], ...]) -> Float
 
 
 def _row_polynomial(camera: StereoCamera, rows: RowField) -> Float64:
-    """(D, D) coefficients of `RowField.at`, in pixels of the right image from the centre over half its size."""
+    """(D, D) coefficients of the field of rows, in pixels of the right image from the centre over half its size."""
     pitch, roll = rows.shapes[:2]
-    field = _polynomial(rows.shapes[2:], SHAPES)
+    field = _polynomial(rows.shapes[2:-2], SHAPES)
     field[0, 0] += pitch
     field[0, 2] += pitch * (0.5 * camera.height / camera.fy) ** 2
     field[1, 0] -= roll * (0.5 * camera.width / camera.fx)

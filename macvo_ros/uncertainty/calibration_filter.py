@@ -28,7 +28,8 @@ Not all that may be wrong is. A camera that is turned has no other lens: errors 
 off at all is as unknown as by how much. What is corrected is the mean over all combinations of them, weighed by how
 well each explains the evidence (`calibration_posterior.py`). Else a perfect calibration would be corrected by noise,
 and what is a yaw would in part be learned as polynomials. Where more is off than the parts explain, nothing is as told:
-the last combination is everything. In the covariance everything counts.
+the last combination is everything. In the covariance everything counts, with fields as large as the evidence says: a
+good rectification leaves hundredths of a pixel, a poor one tenths.
 
 Two kinds are treated with more care. A yaw scales *all* motions, and so does what fields displace the keypoints by on
 the average, focal length and the rest. Each frame tells what each of them does to the scale of its motion (`scaling`),
@@ -69,6 +70,13 @@ _SCALING_BIAS = 9.0
 """The same of the scale that evidence claims, in its own variance by one block. Against the truth's, `python -m
 bench.calibration scale` finds a mean square of 6.0 on five parts of KITTI 09 and of 16 on one of EuRoC MH_01; among
 those near it that the whole of KITTI 09 drifts least with (9, 25)."""
+_FIELD_SIZES = (0.03, 0.1, 0.3, 1.0)
+"""Sizes that fields may have, in their prior's sigmas, for the covariance: the prior is that of a poor rectification,
+the smallest a hundredth of a pixel, which matching itself is biased by. Chosen: even steps of a factor of three. What
+is corrected knows the largest alone: with the .3 that KITTI 09 prefers, what smaller fields cannot follow is a focal
+length that its truth contradicts (t_err .63 to .70 %)."""
+_UNLIKELY = 1e-3
+"""Probability below which a size is left out of the covariance."""
 _ROW_BIAS = 4.0
 """The same of what rows show, in the covariance alone. Corners that are tracked by fractions of a pixel move some
 percent too far: pitch and roll of 0.05 degrees in a rendered park came out 4 to 8 % too large, once 15 % too small,
@@ -98,6 +106,7 @@ class CalibrationFilter:
         rows: tuple[int, ...] = (),
         *,
         parts: tuple[tuple[int, ...], ...] = (),
+        fields: tuple[int, ...] = (),
         scaling: int | None = None,
         mean: Float64 | None = None,
         memory: float = MEMORY,
@@ -117,9 +126,10 @@ class CalibrationFilter:
         self._considered, self._scaling = np.isin(np.arange(size), considered), scaling
         self._bias, self._row_bias = (np.full(size, _CONSTANT_BIAS) for _ in range(2))
         self._row_bias[list(rows)] = _ROW_BIAS
-        self._all = np.ones(size, bool)
         some = [chosen for count in range(len(parts) + 1) for chosen in combinations(parts, count)] if parts else []
-        self._choices = [*(np.isin(np.arange(size), list(chain.from_iterable(each))) for each in some), self._all]
+        self._some = [np.isin(np.arange(size), list(chain.from_iterable(each))).astype(np.float64) for each in some]
+        is_field = np.isin(np.arange(size), fields)
+        self._everything = [np.where(is_field, share, 1.0) for share in (_FIELD_SIZES if fields else (1.0,))]
         self._evidence = Evidence(np.zeros((size, size)), np.zeros(size), np.zeros(size))
         self._frames, self._seconds, self._since, self._until_look = 0.0, 0.0, 0.0, _LOOK
         self._estimate: CalibrationEstimate | None = None
@@ -187,15 +197,17 @@ class CalibrationFilter:
 
     def _solve(self) -> CalibrationEstimate:
         so_far = self._so_far()
-        found = [so_far.posterior(self._bias, off) for off in self._choices]
-        explains = np.array([each.explains for each in found])
-        likely = np.exp(explains - explains.max())
-        mean = (likely / likely.sum()) @ np.array([self._corrected(each)[0] for each in found])
-        known, covariance = self._corrected(so_far.posterior(self._row_bias, self._all))
+        everything = [so_far.posterior(self._bias, size) for size in self._everything]
+        found = [*(so_far.posterior(self._bias, size) for size in self._some), everything[-1]]
+        mean = _shares(found) @ np.array([self._corrected(each)[0] for each in found])
         error = min(self._since / _BEGIN, 1.0) * mean
-        left = known - error
+        covariance = np.zeros((len(error), len(error)))
+        for share, size in zip(_shares(everything), self._everything, strict=True):
+            if share > _UNLIKELY:
+                known, remains = self._corrected(so_far.posterior(self._row_bias, size))
+                covariance += share * (remains + np.outer(known - error, known - error))
         scale = self.sigma[:, None] * self.sigma
-        return CalibrationEstimate(self._mean + self.sigma * error, (covariance + np.outer(left, left)) * scale)
+        return CalibrationEstimate(self._mean + self.sigma * error, covariance * scale)
 
     def _corrected(self, found: Posterior) -> tuple[Float64, Float64]:
         """Mean and covariance, in sigmas of the prior, where those that are only considered are as told."""
@@ -222,6 +234,13 @@ class CalibrationFilter:
         if self._scaling is None or out[self._scaling] == 0.0:
             return None
         return Scale(out / out[self._scaling], self._scaling, _SCALING_BIAS)
+
+
+def _shares(found: list[Posterior]) -> Float64:
+    """How likely each is, as it explains the evidence; all are as likely beforehand."""
+    explains = np.array([each.explains for each in found])
+    likely = np.exp(explains - explains.max())
+    return np.asarray(likely / likely.sum())
 
 
 def _following(covariance: Float64, held: Bool) -> Float64:

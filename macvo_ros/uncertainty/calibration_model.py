@@ -53,8 +53,11 @@ SCALING = YAW
 """The one whose prior says how far off the scale of motions may be."""
 PARTS = ((PITCH, ROLL), (YAW, FOCAL_RIGHT, AHEAD), (FOCAL, K1, CENTRE_U, CENTRE_V))
 """What is off together, if at all: the right camera across its rows, and along them; the lenses."""
+FIELDS = tuple(range(len(PHYSICAL), SIZE))
 ROWS = (PITCH, ROLL)
 """Those that the rows of stereo matches show."""
+STANDS = (PITCH, YAW, ROLL, AHEAD)
+"""Those of where the right camera stands, before any lens."""
 ROTATIONS = [PITCH, YAW, ROLL]
 """Those that a knock changes."""
 
@@ -88,19 +91,22 @@ class CalibrationModel:
     def corrected(self, points: Keypoints, error: Float64) -> Keypoints:
         """The matches without the effect of a (SIZE,) error of the calibration.
 
-        What an error does is known of where things would be seen without it: found in two rounds.
+        The lens is last on the way of light, so first on the way back. What an error does is known of where things
+        would be seen without it: found in two rounds.
         """
-        if not error.any():
-            return points
-        without = points
-        for _ in range(2):
-            moved = self._moved(without, error)
-            without = Keypoints(*(at - by for at, by in zip(vars(points).values(), moved, strict=True)))
-        return without
+        for part in reversed(on_the_way(error)):
+            seen = points
+            for _ in range(2):
+                moved = self._moved(points, part)
+                points = Keypoints(*(at - by for at, by in zip(vars(seen).values(), moved, strict=True)))
+        return points
 
     def distorted(self, points: Keypoints, error: Float64) -> Keypoints:
         """What is seen where a perfect calibration has `points`: the inverse of `corrected`."""
-        return Keypoints(*(at + by for at, by in zip(vars(points).values(), self._moved(points, error), strict=True)))
+        for part in on_the_way(error):
+            moved = self._moved(points, part)
+            points = Keypoints(*(at + by for at, by in zip(vars(points).values(), moved, strict=True)))
+        return points
 
     def _moved(self, points: Keypoints, error: Float64) -> tuple[Float64, ...]:
         """By how much an error moves pixels and disparities, in the order of `Keypoints`."""
@@ -159,6 +165,29 @@ class CalibrationModel:
         x = (pixel[:, 0] - disparity + camera.disparity_offset - camera.cx) / camera.fx
         y = (pixel[:, 1] - camera.cy) / camera.fy
         return np.asarray(camera.fy * np.column_stack((1 + y * y, -x * y, -x, y)))
+
+    def near_rows(self, pixel: Float64, disparity: Float64) -> Float64:
+        """(N, 2) pixels by which near matches, of (N, 2) left pixels, leave their rows per unit of k1 and of ahead.
+
+        What is far leaves its row by a field over the image (`row_field.py`); beside it a lens that bends both images
+        moves a near thing at two distances from their centres, and a camera that stands ahead sees it larger.
+        """
+        camera = self.camera
+        near = (disparity - camera.disparity_offset) / camera.fx
+        x = 2.0 * (pixel[:, 0] - camera.cx) / camera.fx - near  # of both images together
+        larger = (pixel[:, 1] - camera.cy) * near
+        return np.column_stack((-larger * x, larger))
+
+
+def on_the_way(error: Float64) -> list[Float64]:
+    """The parts of a (SIZE,) error as light meets them, without those that are none.
+
+    Where the right camera stands comes first, then what lenses do to what is seen from there: beside a k1 of .01 one
+    after the other and their sum differ by up to 3 % of either at the corners.
+    """
+    where_it_stands = np.isin(np.arange(SIZE), STANDS)
+    parts = np.where(where_it_stands, error, 0.0), np.where(where_it_stands, 0.0, error)
+    return [part for part in parts if part.any()]
 
 
 def polynomials(camera: StereoCamera, u: Float64, v: Float64, degrees: tuple[tuple[int, int], ...]) -> Float64:

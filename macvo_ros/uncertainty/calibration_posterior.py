@@ -15,14 +15,15 @@
 """What evidence says of the errors of a calibration, some of which may be none: posterior, and how well it explains.
 
 Evidence has information J and score s about x = c + b: the errors c, and what evidence is biased by, b. Both are
-Gaussian, of covariances P (the prior; zero for errors that are held to be none) and B, so that with Q = P + B
+Gaussian, of covariances P (the prior; smaller or zero for errors that are held to be small or none) and B, so that with
+Q = P + B
 
     E[c] = P (1 + J Q)^-1 s        cov(c) = P - P (1 + J Q)^-1 J P
 
     log p(evidence) = (s^T Q (1 + J Q)^-1 s - log |1 + J Q|) / 2        but for what is the same whatever is held
 
-The last tells which errors there are at all. One that explains nothing costs log |1 + J Q|: the better the evidence
-could have shown it, the more. All in units of the prior's sigma, so that radians and pixels are alike.
+The last tells which errors there are at all, and how large. One that explains nothing costs log |1 + J Q|: the better
+the evidence could have shown it, the more. All in units of the prior's sigma, so that radians and pixels are alike.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ import numpy as np
 import numpy.typing as npt
 
 Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +71,18 @@ class EvidenceSoFar:
     weight: float
     scale: Scale | None
 
-    def posterior(self, bias: Float64, there: Bool) -> Posterior:
-        """Of the errors that are `there`, (C,); bias: (C,) variance of that of each error's evidence, in a block's.
+    def posterior(self, bias: Float64, size: Float64) -> Posterior:
+        """Where errors are of (C,) `size`, in sigmas of their prior, 0: none.
 
-        The scale that evidence claims is biased whether or not there is an error that scales.
+        bias: (C,) variance of that of each error's evidence, in a block's. The scale that evidence claims is biased
+        whether or not there is an error that scales.
         """
+        there = size > 0
         looked_at = there.copy()
         if self.scale is not None:
             looked_at[self.scale.bound] = True
         at, known = np.flatnonzero(looked_at), there[looked_at]
-        formal, prior = self.information[np.ix_(at, at)], np.eye(len(at))
+        formal, prior = self.information[np.ix_(at, at)], np.diag(np.where(there, size, 1.0)[at] ** -2.0)
         information, score = self.weight * formal, self.weight * self.score[at]
         if self.scale is not None:
             prior += np.outer(self.scale.by[at], self.scale.by[at])

@@ -36,6 +36,7 @@ from macvo_ros.uncertainty.calibration_error import CalibrationField
 from macvo_ros.uncertainty.calibration_filter import CalibrationEstimate, CalibrationFilter
 from macvo_ros.uncertainty.calibration_model import (
     CONSIDERED,
+    FIELDS,
     PARTS,
     ROTATIONS,
     ROWS,
@@ -101,7 +102,7 @@ class OnlineCalibration:
 
     def _from(self, sigma: Float64, mean: Float64) -> CalibrationFilter:
         """A filter that has learned nothing yet, whose prior has (C,) `sigma` about `mean`."""
-        return CalibrationFilter(sigma, CONSIDERED, ROWS, parts=PARTS, scaling=SCALING, mean=mean)
+        return CalibrationFilter(sigma, CONSIDERED, ROWS, parts=PARTS, fields=FIELDS, scaling=SCALING, mean=mean)
 
     @property
     def assumed(self) -> AssumedCalibration:

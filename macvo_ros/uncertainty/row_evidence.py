@@ -45,7 +45,7 @@ def fit_rows(model: CalibrationModel, pixel: Float64, disparity: Float64, vertic
     """
     if len(pixel) < ENOUGH:
         return None
-    columns = row_shapes(model, np.column_stack((pixel[:, 0] - disparity, pixel[:, 1])))
+    columns = row_shapes(model, pixel, disparity)
     return robust_rows(columns, vertical, shape_sigma(model.camera))
 
 

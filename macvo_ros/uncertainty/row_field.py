@@ -12,7 +12,7 @@
 # See the License for the specific language governing permissions and
 # limitations under the License.
 
-"""How far matches lie below their rows in the right image, as a smooth field over it, learned from many frames.
+"""How far matches lie below their rows in the right image: a smooth field over it, learned from many frames.
 
 A right camera that is pitched by 0.05 degrees shows things half a pixel off their rows. A patch that is compared along
 its own row is then compared with something else, and where edges lean the vertical offset passes for a disparity,
@@ -30,7 +30,7 @@ import numpy.typing as npt
 from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.uncertainty.block_scatter import Evidence
 from macvo_ros.uncertainty.calibration_filter import MEMORY
-from macvo_ros.uncertainty.calibration_model import FIELD_DEGREES, PITCH, ROLL, CalibrationModel, polynomials
+from macvo_ros.uncertainty.calibration_model import AHEAD, FIELD_DEGREES, K1, PITCH, ROLL, CalibrationModel, polynomials
 
 Float64 = npt.NDArray[np.float64]
 Float32 = npt.NDArray[np.float32]
@@ -44,35 +44,48 @@ SHAPE_SIGMA = 0.4
 Where corners are in one part of the image only, a field that may be anything turns cameras by half a degree."""
 
 
-def row_shapes(model: CalibrationModel, right: Float64) -> Float64:
-    """(N, M) pixels that matches at (N, 2) pixels of the right image leave their rows by, per unit of each shape.
+COUNT = 2 + len(SHAPES) + 2
+"""Of all shapes: pitch and roll, polynomials, and what near things leave their rows by."""
+_NEAR_SIGMA = 0.005, 0.002
+"""What a k1, and how far the right camera stands ahead, may be: the defaults of `calibration.prior`. Rows show both,
+and are not believed of depths: those of KITTI 09 say half of the k1 that its motions do and thrice as far ahead, those
+of EuRoC MH_01 a camera that stands ahead by 1 % where motions say 0.0 +- 0.1 (private script)."""
 
-    The first two are pitch and roll, radians times fy; the others are pixels.
+
+def row_shapes(model: CalibrationModel, pixel: Float64, disparity: Float64) -> Float64:
+    """(N, M) pixels that the matches of (N, 2) left pixels leave their rows by, per unit of each shape.
+
+    The first two are pitch and roll, radians times fy; then pixels; the last two are k1 and ahead, as near things show
+    them (`CalibrationModel.near_rows`).
     """
     camera = model.camera
-    turned = model.row_jacobian(right, np.zeros(len(right)))
-    u, v = right[:, 0] + camera.disparity_offset - camera.cx, right[:, 1] - camera.cy
-    return np.column_stack((turned[:, [0, 2]] / camera.fy, polynomials(camera, u, v, SHAPES)))
+    turned = model.row_jacobian(pixel, disparity)
+    u = pixel[:, 0] - disparity + camera.disparity_offset - camera.cx
+    fields = polynomials(camera, u, pixel[:, 1] - camera.cy, SHAPES)
+    return np.column_stack((turned[:, [0, 2]] / camera.fy, fields, model.near_rows(pixel, disparity)))
 
 
 def shape_sigma(camera: StereoCamera) -> Float64:
     """(M,) what each shape may be, one sigma; pitch and roll: not said."""
-    sigma = np.full(2 + len(SHAPES), SHAPE_SIGMA * camera.width / 1000.0)
-    sigma[:2] = np.inf
+    sigma = np.full(COUNT, SHAPE_SIGMA * camera.width / 1000.0)
+    sigma[:2], sigma[-2:] = np.inf, _NEAR_SIGMA
     return sigma
 
 
 @dataclass(frozen=True, eq=False)
 class RowField:
-    """shapes: (M,) how much there is of each of `row_shapes`, pixels."""
+    """shapes: (M,) how much there is of each of `row_shapes`."""
 
     model: CalibrationModel
     shapes: Float64
 
     def at(self, pixel: Float64, disparity: Float64) -> Float64:
         """(N,) pixels by which the matches of (N, 2) left pixels lie below their rows in the right image."""
-        right = np.column_stack((pixel[:, 0] - disparity, pixel[:, 1]))
-        return np.asarray(row_shapes(self.model, right) @ self.shapes)
+        return np.asarray(row_shapes(self.model, pixel, disparity) @ self.shapes)
+
+    def of_near(self, pixel: Float64, disparity: Float64) -> Float64:
+        """(N,) the part of it that hangs on how near they are."""
+        return np.asarray(self.model.near_rows(pixel, disparity) @ self.shapes[-2:])
 
 
 class RowLearning:
@@ -82,7 +95,7 @@ class RowLearning:
         """prior: (C,) sigma of the calibration's errors."""
         self._model = model
         self._sigma = shape_sigma(model.camera)
-        self._sigma[:2] = prior[[PITCH, ROLL]] * model.camera.fy
+        self._sigma[:2], self._sigma[-2:] = prior[[PITCH, ROLL]] * model.camera.fy, prior[[K1, AHEAD]]
         self.restart()
 
     def restart(self, turn: Float64 | None = None) -> None:
