@@ -18,7 +18,7 @@
     python -m bench.calibration rendered WORLD:SEED ...   worlds through cameras that are off in a known way
     python -m bench.calibration knock WORLD:SEED|FOLDER ...   the right camera turns in the middle (--turn, degrees)
     python -m bench.calibration apparent WORLD:SEED|FOLDER ...   what errors seem to be there, in sigmas of one block
-    python -m bench.calibration scale FOLDER ...      the scale that evidence claims, and the truth's, in parts
+    python -m bench.calibration scale WORLD:SEED|FOLDER ...   the scale that evidence claims, and the truth's, in parts
 
 Prints drift, honesty by horizon, and for rendered worlds what share of each error was recovered and the drift against
 that of the true calibration; logs of what the documentation quotes are in bench/results/calibration_real.txt,
@@ -44,13 +44,16 @@ from macvo_ros.odometry.stereo_odometry import StereoOdometry
 from macvo_ros.rendering.sequence import RenderedSequence
 from macvo_ros.rendering.worlds import WORLDS
 from macvo_ros.sequences import open_sequence
+from macvo_ros.sequences.part import PartOfSequence
 from macvo_ros.sequences.sequence import Sequence
 from macvo_ros.settings.config import load_config
 from macvo_ros.uncertainty.calibration_model import AHEAD, FIELD_DEGREES, FOCAL, K1, PHYSICAL, PITCH, ROLL, SIZE, YAW
 from macvo_ros.uncertainty.path_step import PathStep
 
 Float64 = npt.NDArray[np.float64]
-FRAMES, RATE = 300, 10.0
+FRAMES, RATE = 600, 10.0
+"""Of rendered worlds: their second half is what comes after 30 seconds."""
+KNOCKED_FRAMES = 300
 DRIFT_SECONDS = 5.0
 PART, SPAN = 300, 20
 """Frames of a part, and between the ends of the motions whose scale is compared."""
@@ -125,6 +128,12 @@ def real(paths: list[str], settings: list[str], frames: tuple[int | None, int | 
         print(learned(recorder, len(recorder.learned) - 1), flush=True)
 
 
+def world_of(name: str, frames: int) -> RenderedOnce | None:
+    """The rendered world of WORLD:SEED; None where the name is that of a folder."""
+    world, _, seed = name.partition(":")
+    return RenderedOnce(world, frames, int(seed), RATE) if world in WORLDS and seed.isdecimal() else None
+
+
 def learned(recorder: Recorder, index: int) -> str:
     """What was known of the physical errors after a frame."""
     error, sigma = recorder.learned[index]
@@ -170,10 +179,10 @@ def rendered(worlds: list[str], settings: list[str], errors: list[str]) -> None:
                 print(f"{name} {seed}, {error}, {'online' if online else 'as told'}: {line(metrics)}", flush=True)
                 print(
                     f"  drift over that of the true calibration, metres and degrees: {whole[0]:.2f} {whole[1]:.2f}, "
-                    f"in the second half {later[0]:.2f} {later[1]:.2f}",
+                    f"after 30 s {later[0]:.2f} {later[1]:.2f}",
                     flush=True,
                 )
-            estimate, sigma = recorder.learned[-1]
+            estimate, sigma = recorder.learned[FRAMES // 2]
             shares = ", ".join(
                 f"{NAMES[i]} {100 * estimate[i] / value:.0f} % ({abs(estimate[i] - value) / sigma[i]:.1f} sigma off)"
                 for i, value in ERRORS[error].items()
@@ -182,21 +191,16 @@ def rendered(worlds: list[str], settings: list[str], errors: list[str]) -> None:
             truth[list(ERRORS[error])] = list(ERRORS[error].values())
             assert recorder.odometry.calibration is not None
             bias = f"constant bias {recorder.odometry.calibration.constant_bias(truth):.2f} of a block's variance"
-            print(f"{learned(recorder, -1)}; {bias}; {shares}", flush=True)
+            print(f"{learned(recorder, FRAMES // 2)}; at the end {bias}; {shares}", flush=True)
 
 
 def knock(names: list[str], settings: list[str], turn: dict[int, float], frames: int | None, noise: str | None) -> None:
     """Worlds and real sequences whose right camera is turned in the middle; turn: by the axis, radians."""
     for name in names:
-        world, _, seed = name.partition(":")
-        rendered_world = world in WORLDS and seed.isdecimal()
-        base = (
-            RenderedOnce(world, FRAMES, int(seed), RATE)
-            if rendered_world
-            else open_sequence(name, frames=(None, frames))
-        )
+        base = world_of(name, KNOCKED_FRAMES) or open_sequence(name, frames=(None, frames))
         since, rate = len(base) // 2, 1e9 / float(np.median(np.diff(base.stamps)))
-        metrics, recorder, _ = run(WrongCamera(base, turn, since), True, settings, None if rendered_world else noise)
+        stated = None if isinstance(base, RenderedOnce) else noise
+        metrics, recorder, _ = run(WrongCamera(base, turn, since), True, settings, stated)
         noticed = next((i for i, said in enumerate(recorder.said) if said != recorder.said[since - 1]), None)
         before = recorder.learned[since - 1][0]
         half = next((i for i in range(since, len(base)) if _learned_half(recorder.learned[i][0] - before, turn)), None)
@@ -240,10 +244,11 @@ def scale(paths: list[str], settings: list[str]) -> None:
     Both as the yaw of the right camera that would explain it.
     """
     for path in paths:
-        count = len(open_sequence(path))
+        world = world_of(path, FRAMES)
         squares = []
-        for first in range(0, count - PART + 1, PART):
-            sequence = open_sequence(path, frames=(first, first + PART))
+        for first in range(0, len(world or open_sequence(path)) - PART + 1, PART):
+            frames = first, first + PART
+            sequence = open_sequence(path, frames=frames) if world is None else PartOfSequence(world, frames)
             config = load_config(assignments=["matcher=lite", "calibration.online=false", *settings])
             odometry = StereoOdometry(config)
             result = run_sequence(sequence, odometry, progress=False)

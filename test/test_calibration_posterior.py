@@ -22,11 +22,11 @@ from scipy.stats import multivariate_normal
 
 from macvo_ros.uncertainty.block_scatter import Evidence
 from macvo_ros.uncertainty.calibration_filter import CalibrationFilter
-from macvo_ros.uncertainty.calibration_posterior import EvidenceSoFar, Scale
+from macvo_ros.uncertainty.calibration_posterior import EvidenceSoFar, Scale, Supposed
 
 SIZE, SEEN, BLOCK = 4, 60, 0.1
 BIAS = np.array([0.3, 0.1, 0.2, 0.0])
-SCALE = Scale(np.array([0.2, 1.0, -0.4, 0.1]), bound=1, bias=2.0)
+SCALE, SCALE_BIAS = Scale(np.array([0.2, 1.0, -0.4, 0.1]), bound=1), 2.0
 
 
 def looked_at(seed: int = 1) -> np.ndarray:
@@ -54,7 +54,7 @@ def covariances(seen: np.ndarray, size: np.ndarray, scale: Scale | None) -> tupl
     block[at] = np.linalg.inv(prior[at] + BLOCK * (seen.T @ seen)[at])
     biases += np.sqrt(np.outer(BIAS, BIAS)) * block
     if scale is not None:
-        biases[scale.bound, scale.bound] += scale.bias * scale.by[also] @ block[at] @ scale.by[also]
+        biases[scale.bound, scale.bound] += SCALE_BIAS * scale.by[also] @ block[at] @ scale.by[also]
     return errors, biases
 
 
@@ -66,7 +66,7 @@ def test_evidence_is_as_probable_as_its_density(scale: Scale | None, sizes: tupl
     measured = np.random.default_rng(2).normal(size=SEEN) + seen @ (0.5, -1.0, 0.3, 0.0)
     density = multivariate_normal(cov=np.eye(SEEN) + seen @ (errors + biases) @ seen.T).logpdf(measured)
     noise = multivariate_normal(cov=np.eye(SEEN)).logpdf(measured)
-    found = so_far(seen, measured, scale).posterior(BIAS, size)
+    found = so_far(seen, measured, scale).posterior(BIAS, Supposed(size, SCALE_BIAS))
     np.testing.assert_allclose(found.explains, density - noise, atol=1e-8)
 
 
@@ -79,7 +79,7 @@ def test_errors_lie_where_the_posterior_says(scale: Scale | None, sizes: tuple[f
     for _ in range(3000):
         error = errors @ rng.normal(size=SIZE)
         measured = seen @ (error + biases @ rng.normal(size=SIZE)) + rng.normal(size=SEEN)
-        found = so_far(seen, measured, scale).posterior(BIAS, size)
+        found = so_far(seen, measured, scale).posterior(BIAS, Supposed(size, SCALE_BIAS))
         off = (found.mean - error)[there]
         squares.append(off @ np.linalg.solve(found.covariance[np.ix_(there, there)], off))
     assert abs(np.mean(squares) - there.sum()) < 0.05 * there.sum()

@@ -49,13 +49,23 @@ class Posterior:
 class Scale:
     """What errors do to the scale of motions. by: (C,) each, in what the error of index `bound` does.
 
-    That one's prior bounds what all of them do together. bias: variance of that of the scale that evidence claims, in
-    the variance of one block.
+    That one's prior bounds what all of them do together.
     """
 
     by: Float64
     bound: int
-    bias: float
+
+
+@dataclass(frozen=True, eq=False)
+class Supposed:
+    """One way in which a calibration may be wrong.
+
+    size: (C,) of the errors, in sigmas of their prior; 0: there is none. scale_bias: variance of the bias of the scale
+    that evidence claims then, in the variance of one block.
+    """
+
+    size: Float64
+    scale_bias: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +81,13 @@ class EvidenceSoFar:
     weight: float
     scale: Scale | None
 
-    def posterior(self, bias: Float64, size: Float64) -> Posterior:
-        """Where errors are of (C,) `size`, in sigmas of their prior, 0: none.
+    def posterior(self, bias: Float64, supposed: Supposed) -> Posterior:
+        """Where the calibration is wrong as supposed.
 
         bias: (C,) variance of that of each error's evidence, in a block's. The scale that evidence claims is biased
         whether or not there is an error that scales.
         """
+        size = supposed.size
         there = size > 0
         looked_at = there.copy()
         if self.scale is not None:
@@ -92,7 +103,7 @@ class EvidenceSoFar:
         biased = root[:, None] * block * root
         if self.scale is not None:
             bound = np.flatnonzero(at == self.scale.bound)
-            biased[bound, bound] += self.scale.bias * float(self.scale.by[at] @ block @ self.scale.by[at])
+            biased[bound, bound] += supposed.scale_bias * float(self.scale.by[at] @ block @ self.scale.by[at])
         total = spread + biased
         system = np.eye(len(at)) + information @ total
         solved = np.linalg.solve(system, np.column_stack((score, information @ spread)))
