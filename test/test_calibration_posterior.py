@@ -126,3 +126,23 @@ def test_fields_are_feared_by_the_size_that_evidence_shows(size: float) -> None:
         sigmas.append(estimate.sigma[0])
     assert 0.05 * size < np.median(sigmas) < 2.0 * size
     assert np.mean(squares) < 3.0
+
+
+def test_a_scale_is_believed_where_fields_are_small() -> None:
+    """What biases the scale that evidence claims is what fields cannot follow; where these are large it is doubted."""
+    fields, believed = 20, {}
+    for size in (0.0, 1.0):
+        shares = []
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            truth = np.concatenate(([1.0], rng.normal(0.0, size, fields)))
+            index = tuple(range(1, 1 + fields))
+            filter_ = CalibrationFilter(np.ones(1 + fields), parts=((0,),), fields=index, scaling=0, few=0.0)
+            for _ in range(300):
+                seen = rng.normal(size=(3, 1 + fields)) * 0.4
+                measured = seen @ truth + rng.normal(size=3)
+                filter_.learn(Evidence(seen.T @ seen, seen.T @ measured, np.eye(1 + fields)[0]), 0.1)
+            shares.append(filter_.estimate.error[0])
+        believed[size] = float(np.mean(shares))
+    assert 0.85 < believed[0.0] < 1.0
+    assert believed[1.0] < 0.7

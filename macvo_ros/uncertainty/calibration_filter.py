@@ -50,7 +50,7 @@ import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.uncertainty.block_scatter import BLOCK, Evidence
-from macvo_ros.uncertainty.calibration_posterior import EvidenceSoFar, Posterior, Scale, Supposed
+from macvo_ros.uncertainty.calibration_posterior import EvidenceSoFar, Posterior, Scale, Supposed, shares
 
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -205,10 +205,10 @@ class CalibrationFilter:
         so_far = self._so_far()
         everything = [so_far.posterior(self._bias, supposed) for supposed in self._everything]
         found = [*(so_far.posterior(self._bias, supposed) for supposed in self._some), everything[-1]]
-        mean = _shares(found) @ np.array([self._corrected(each)[0] for each in found])
+        mean = shares(found) @ np.array([self._corrected(each)[0] for each in found])
         error = min(self._since / _BEGIN, 1.0) * mean
         covariance = np.zeros((len(error), len(error)))
-        for share, supposed in zip(_shares(everything), self._everything, strict=True):
+        for share, supposed in zip(shares(everything), self._everything, strict=True):
             if share > _UNLIKELY:
                 known, remains = self._corrected(so_far.posterior(self._row_bias, supposed))
                 covariance += share * (remains + np.outer(known - error, known - error))
@@ -245,13 +245,6 @@ class CalibrationFilter:
 def _scale_bias(fields: float) -> float:
     """Variance of the bias of the scale that evidence claims, in that of one block, beside fields of that size."""
     return _SCALING_BIAS * min(1.0, fields / _BIASED_BY) ** 2
-
-
-def _shares(found: list[Posterior]) -> Float64:
-    """How likely each is, as it explains the evidence; all are as likely beforehand."""
-    explains = np.array([each.explains for each in found])
-    likely = np.exp(explains - explains.max())
-    return np.asarray(likely / likely.sum())
 
 
 def _following(covariance: Float64, held: Bool) -> Float64:

@@ -113,3 +113,10 @@ class EvidenceSoFar:
         remains = spread - spread @ solved[:, 1:]
         covariance[np.ix_(at, at)] = 0.5 * (remains + remains.T)
         return Posterior(mean, covariance, explains)
+
+
+def shares(found: list[Posterior]) -> Float64:
+    """How likely each is, as it explains the evidence; all are as likely beforehand."""
+    explains = np.array([each.explains for each in found])
+    likely = np.exp(explains - explains.max())
+    return np.asarray(likely / likely.sum())

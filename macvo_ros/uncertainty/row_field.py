@@ -31,6 +31,7 @@ from macvo_ros.geometry.camera import StereoCamera
 from macvo_ros.uncertainty.block_scatter import Evidence
 from macvo_ros.uncertainty.calibration_filter import MEMORY
 from macvo_ros.uncertainty.calibration_model import AHEAD, FIELD_DEGREES, K1, PITCH, ROLL, CalibrationModel, polynomials
+from macvo_ros.uncertainty.calibration_posterior import EvidenceSoFar, Supposed, shares
 
 Float64 = npt.NDArray[np.float64]
 Float32 = npt.NDArray[np.float32]
@@ -46,6 +47,10 @@ Where corners are in one part of the image only, a field that may be anything tu
 
 COUNT = 2 + len(SHAPES) + 2
 """Of all shapes: pitch and roll, polynomials, and what near things leave their rows by."""
+_MAY_BE = np.zeros(COUNT), np.isin(np.arange(COUNT), (0, 1, _BOTH)).astype(np.float64), np.ones(COUNT)
+"""What there may be of the shapes, in sigmas of their prior: nothing, a turned camera (a yaw bends rows as u v does),
+everything. What is known is the
+mean over these, by how well they explain the rows: else noise would move rows that are as they should be."""
 _NEAR_SIGMA = 0.005, 0.002
 """What a k1, and how far the right camera stands ahead, may be: the defaults of `calibration.prior`. Rows show both,
 and are not believed of depths: those of KITTI 09 say half of the k1 that its motions do and thrice as far ahead, those
@@ -120,6 +125,9 @@ class RowLearning:
     def field(self) -> RowField:
         """What is known now; worked out when asked for."""
         if self._field is None:
-            since = np.linalg.solve(self._known.information + np.diag(self._sigma**-2), self._known.score)
+            sigma, known, unbiased = self._sigma, self._known, np.zeros(len(self._sigma))
+            so_far = EvidenceSoFar(known.information * sigma[:, None] * sigma, known.score * sigma, 0.0, 1.0, None)
+            found = [so_far.posterior(unbiased, Supposed(size, 0.0)) for size in _MAY_BE]
+            since = sigma * (shares(found) @ np.array([each.mean for each in found]))
             self._field = RowField(self._model, np.asarray(self._mean + since, np.float64))
         return self._field
