@@ -112,6 +112,7 @@ class CalibrationFilter:
         *,
         parts: tuple[tuple[int, ...], ...] = (),
         fields: tuple[int, ...] = (),
+        field_size: float = 0.0,
         scaling: int | None = None,
         mean: Float64 | None = None,
         memory: float = MEMORY,
@@ -120,9 +121,10 @@ class CalibrationFilter:
         """sigma: (C,) of the prior; mean: (C,) of it, None: 0, the calibration is as it was told.
 
         considered: those that are never corrected; rows: those that rows show; parts: those that are off together, if
-        at all, unless everything is; none: everything is. scaling: the one whose prior bounds the scale of
-        motions; None: nothing does; memory: seconds after which evidence counts 1/e; few: frames that are worth
-        nothing yet.
+        at all, unless everything is; none: everything is. fields: those whose size is not known, none of them beside
+        parts; field_size: what they are known to have at least, mean included, in sigmas of their prior. scaling: the
+        one whose prior bounds the scale of motions; None: nothing does; memory: seconds after which evidence counts
+        1/e; few: frames that are worth nothing yet.
         """
         self.sigma = np.array(sigma)
         self._memory, self._few = memory, few
@@ -133,9 +135,12 @@ class CalibrationFilter:
         self._row_bias[list(rows)] = _ROW_BIAS
         some = [chosen for count in range(len(parts) + 1) for chosen in combinations(parts, count)] if parts else []
         off = [np.isin(np.arange(size), list(chain.from_iterable(each))).astype(np.float64) for each in some]
-        self._some = [Supposed(each, _scale_bias(_FIELD_SIZES[0])) for each in off]
-        is_field, sizes = np.isin(np.arange(size), fields), _FIELD_SIZES if fields else (1.0,)
-        self._everything = [Supposed(np.where(is_field, each, 1.0), _scale_bias(each)) for each in sizes]
+        is_field, self._field_sizes = np.isin(np.arange(size), fields), np.array(_FIELD_SIZES if fields else (1.0,))
+        biases = [_scale_bias(max(each, field_size)) for each in self._field_sizes]
+        self._some = [Supposed(each, biases[0]) for each in off]
+        self._everything = [
+            Supposed(np.where(is_field, each, 1.0), bias) for each, bias in zip(self._field_sizes, biases, strict=True)
+        ]
         self._evidence = Evidence(np.zeros((size, size)), np.zeros(size), np.zeros(size))
         self._frames, self._seconds, self._since, self._until_look = 0.0, 0.0, 0.0, _LOOK
         self._estimate: CalibrationEstimate | None = None
@@ -146,6 +151,13 @@ class CalibrationFilter:
         if self._estimate is None:
             self._estimate = self._solve()
         return self._estimate
+
+    @property
+    def field_size(self) -> float:
+        """What fields have by all evidence, in sigmas of their prior."""
+        so_far = self._so_far()
+        everything = [so_far.posterior(self._bias, supposed) for supposed in self._everything]
+        return float(shares(everything) @ self._field_sizes)
 
     def formal(self, held: Bool | None = None) -> tuple[Float64, Float64]:
         """(C,) what all evidence says by its information, and the sigma of one block (`bench.calibration`).

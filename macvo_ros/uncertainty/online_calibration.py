@@ -87,6 +87,7 @@ class OnlineCalibration:
         self.prior = self.model.prior_sigma(config.prior)
         self._baseline = config.prior.baseline
         self._scatter, self._row_scatter = (BlockScatter(self.prior, assumed) for assumed in (_SCATTER, _ROW_SCATTER))
+        self._field_size = 0.0
         self._filter = self._from(self.prior, np.zeros(SIZE))
         self._field = CalibrationField.of(camera)
         self.knocks = 0
@@ -102,7 +103,16 @@ class OnlineCalibration:
 
     def _from(self, sigma: Float64, mean: Float64) -> CalibrationFilter:
         """A filter that has learned nothing yet, whose prior has (C,) `sigma` about `mean`."""
-        return CalibrationFilter(sigma, CONSIDERED, ROWS, parts=PARTS, fields=FIELDS, scaling=SCALING, mean=mean)
+        return CalibrationFilter(
+            sigma,
+            CONSIDERED,
+            ROWS,
+            parts=PARTS,
+            fields=FIELDS,
+            field_size=self._field_size,
+            scaling=SCALING,
+            mean=mean,
+        )
 
     @property
     def assumed(self) -> AssumedCalibration:
@@ -184,6 +194,7 @@ class OnlineCalibration:
         # Nothing else changed. A second of frames says where to begin from, and not how sure that is.
         mean = self._filter.estimate.error.copy()
         mean[ROTATIONS] += turn
+        self._field_size = max(self._field_size, self._filter.field_size)  # a turn mends no rectification
         self._filter = self._from(self._knocked_sigma, mean)
         self._scatter.restart()
         self._row_scatter.restart()
