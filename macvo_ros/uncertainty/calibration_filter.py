@@ -80,6 +80,8 @@ _FIELD_SIZES = (0.03, 0.1, 0.3, 1.0)
 the smallest a hundredth of a pixel, which matching itself is biased by. Chosen: even steps of a factor of three. What
 is corrected knows the largest alone: with the .3 that KITTI 09 prefers, what smaller fields cannot follow is a focal
 length that its truth contradicts (t_err .63 to .70 %)."""
+_FIELD_STEP = 3.0**0.5
+"""Factor from a size to half the way to the next."""
 _UNLIKELY = 1e-3
 """Probability below which a size is left out of the covariance."""
 _ROW_BIAS = 4.0
@@ -135,7 +137,9 @@ class CalibrationFilter:
         self._row_bias[list(rows)] = _ROW_BIAS
         some = [chosen for count in range(len(parts) + 1) for chosen in combinations(parts, count)] if parts else []
         off = [np.isin(np.arange(size), list(chain.from_iterable(each))).astype(np.float64) for each in some]
-        is_field, self._field_sizes = np.isin(np.arange(size), fields), np.array(_FIELD_SIZES if fields else (1.0,))
+        # Evidence repeats itself, so that what differs from a learned mean always looks small.
+        possible = [each for each in _FIELD_SIZES if each * _FIELD_STEP > field_size] if fields else [1.0]
+        is_field, self._field_sizes = np.isin(np.arange(size), fields), np.array(possible)
         biases = [_scale_bias(max(each, field_size)) for each in self._field_sizes]
         self._some = [Supposed(each, biases[0]) for each in off]
         self._everything = [
