@@ -85,9 +85,9 @@ _FIELD_STEP = 3.0**0.5
 _UNLIKELY = 1e-3
 """Probability below which a size is left out of the covariance."""
 _ROW_BIAS = 4.0
-"""The same of what rows show, in the covariance alone. Corners that are tracked by fractions of a pixel move some
-percent too far: pitch and roll of 0.05 degrees in a rendered park came out 4 to 8 % too large, once 15 % too small,
-which is 1.9 to 3.4 sigmas of a block, in a street 0.4 to 0.8 (`python -m bench.calibration rendered`)."""
+"""The same of what rows show, in the covariance alone: pitch and roll of 0.05 degrees in a rendered park come out 3 %
+too small to 8 % too large, in a street within 4 % (`python -m bench.calibration rendered`), which is up to 1.6 sigmas
+of a block; before corners were tracked from between the rows it was 3.4."""
 
 
 @dataclass(frozen=True, eq=False)
