@@ -25,32 +25,31 @@ that constant part is taken to be a share of the part that changes from one bloc
 thousand blocks so say no more than four do.
 
 Not all that may be wrong is. A camera that is turned has no other lens: errors come in `parts`, and which of them are
-off at all is as unknown as by how much. What is corrected is the mean over all combinations of them, weighed by how
-well each explains the evidence (`calibration_posterior.py`). Else a perfect calibration would be corrected by noise,
-and what is a yaw would in part be learned as polynomials. Where more is off than the parts explain, nothing is as told:
-the last combination is everything. In the covariance everything counts, with fields as large as the evidence says: a
-good rectification leaves hundredths of a pixel, a poor one tenths.
+off at all is as unknown as by how much (`calibration_hypotheses.py`). What is corrected is the mean over all
+combinations of them, weighed by how well each explains the evidence (`calibration_posterior.py`). Else a perfect
+calibration would be corrected by noise, and what is a yaw would in part be learned as polynomials. Where more is off
+than the parts explain, nothing is as told: the last combination is everything. In the covariance everything counts,
+with fields as large as the evidence says: a good rectification leaves hundredths of a pixel, a poor one tenths.
 
 Two kinds are treated with more care. A yaw scales *all* motions, and so does what fields displace the keypoints by on
 the average, focal length and the rest. Each frame tells what each of them does to the scale of its motion (`scaling`),
 and what they do together is held to be no more than the yaw's prior allows: else fields, of which there are many, would
 scale motions by what is denied to a yaw. To see the scale takes differences of differences of disparities, where biases
-are magnified: its constant part is far larger where a rectification leaves much, so less of it is corrected, by
-the yaw alone. The principal point is
-looked at beside the others, but never corrected: only its sum with the direction of the baseline and with what bends
-the image is seen, and a wrong one tilts all motions. Its prior stays in the covariance.
+are magnified: its constant part is far larger where a rectification leaves much, so less of it is corrected, by the yaw
+alone. The principal point is looked at beside the others, but never corrected: only its sum with the direction of the
+baseline and with what bends the image is seen, and a wrong one tilts all motions. Its prior stays in the covariance.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain, combinations
 
 import numpy as np
 import numpy.typing as npt
 
 from macvo_ros.uncertainty.block_scatter import BLOCK, Evidence
-from macvo_ros.uncertainty.calibration_posterior import EvidenceSoFar, Posterior, Scale, Supposed, shares
+from macvo_ros.uncertainty.calibration_hypotheses import Hypotheses
+from macvo_ros.uncertainty.calibration_posterior import EvidenceSoFar, Posterior, Scale, shares
 
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -67,27 +66,12 @@ _LOOK = 1.0
 _CONSTANT_BIAS = 0.25
 """Variance of the constant bias of evidence, in that of one block. Where the truth is known it is 0.03 to 0.10 (three
 runs through a rendered street, `python -m bench.calibration rendered` prints it); real cameras have more to err by."""
-_SCALING_BIAS = 9.0
-"""The same of the scale that evidence claims, in its own variance by one block. Against the truth's, `python -m
-bench.calibration scale` finds a mean square of 6.0 on five parts of KITTI 09 and of 16 on one of EuRoC MH_01; among
-those near it that the whole of KITTI 09 drifts least with (9, 25). What biases it is what fields cannot follow, so it
-shrinks with them: in rendered worlds, whose lenses are perfect, that is below .05 (same log)."""
-_BIASED_BY = 0.3
-"""Size of fields, in their prior's sigmas, from which on the scale is biased by as much: what KITTI 09's evidence says
-that they have there; MH_01's have 1."""
-_FIELD_SIZES = (0.03, 0.1, 0.3, 1.0)
-"""Sizes that fields may have, in their prior's sigmas, for the covariance: the prior is that of a poor rectification,
-the smallest a hundredth of a pixel, which matching itself is biased by. Chosen: even steps of a factor of three. What
-is corrected knows the largest alone: with the .3 that KITTI 09 prefers, what smaller fields cannot follow is a focal
-length that its truth contradicts (t_err .63 to .70 %)."""
-_FIELD_STEP = 3.0**0.5
-"""Factor from a size to half the way to the next."""
 _UNLIKELY = 1e-3
-"""Probability below which a size is left out of the covariance."""
+"""Probability below which a size of the fields is left out of the covariance."""
 _ROW_BIAS = 4.0
-"""The same of what rows show, in the covariance alone: pitch and roll of 0.05 degrees in a rendered park come out 3 %
-too small to 8 % too large, in a street within 4 % (`python -m bench.calibration rendered`), which is up to 1.6 sigmas
-of a block; before corners were tracked from between the rows it was 3.4."""
+"""Variance of the bias of what rows show, in that of one block, in the covariance alone: pitch and roll of 0.05 degrees
+in a rendered park come out 3 % too small to 8 % too large, in a street within 4 % (`python -m bench.calibration
+rendered`), which is up to 1.6 sigmas of a block; before corners were tracked from between the rows it was 3.4."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,16 +119,7 @@ class CalibrationFilter:
         self._considered, self._scaling = np.isin(np.arange(size), considered), scaling
         self._bias, self._row_bias = (np.full(size, _CONSTANT_BIAS) for _ in range(2))
         self._row_bias[list(rows)] = _ROW_BIAS
-        some = [chosen for count in range(len(parts) + 1) for chosen in combinations(parts, count)] if parts else []
-        off = [np.isin(np.arange(size), list(chain.from_iterable(each))).astype(np.float64) for each in some]
-        # Evidence repeats itself, so that what differs from a learned mean always looks small.
-        possible = [each for each in _FIELD_SIZES if each * _FIELD_STEP > field_size] if fields else [1.0]
-        is_field, self._field_sizes = np.isin(np.arange(size), fields), np.array(possible)
-        biases = [_scale_bias(max(each, field_size)) for each in self._field_sizes]
-        self._some = [Supposed(each, biases[0]) for each in off]
-        self._everything = [
-            Supposed(np.where(is_field, each, 1.0), bias) for each, bias in zip(self._field_sizes, biases, strict=True)
-        ]
+        self._hypotheses = Hypotheses.of(size, parts, fields, field_size)
         self._evidence = Evidence(np.zeros((size, size)), np.zeros(size), np.zeros(size))
         self._frames, self._seconds, self._since, self._until_look = 0.0, 0.0, 0.0, _LOOK
         self._estimate: CalibrationEstimate | None = None
@@ -160,8 +135,8 @@ class CalibrationFilter:
     def field_size(self) -> float:
         """What fields have by all evidence, in sigmas of their prior."""
         so_far = self._so_far()
-        everything = [so_far.posterior(self._bias, supposed) for supposed in self._everything]
-        return float(shares(everything) @ self._field_sizes)
+        found = [so_far.posterior(self._bias, supposed) for supposed in self._hypotheses.everything]
+        return float(shares(found) @ self._hypotheses.field_sizes)
 
     def formal(self, held: Bool | None = None) -> tuple[Float64, Float64]:
         """(C,) what all evidence says by its information, and the sigma of one block (`bench.calibration`).
@@ -219,12 +194,12 @@ class CalibrationFilter:
 
     def _solve(self) -> CalibrationEstimate:
         so_far = self._so_far()
-        everything = [so_far.posterior(self._bias, supposed) for supposed in self._everything]
-        found = [*(so_far.posterior(self._bias, supposed) for supposed in self._some), everything[-1]]
+        everything = [so_far.posterior(self._bias, supposed) for supposed in self._hypotheses.everything]
+        found = [*(so_far.posterior(self._bias, supposed) for supposed in self._hypotheses.some), everything[-1]]
         mean = shares(found) @ np.array([self._corrected(each)[0] for each in found])
         error = min(self._since / _BEGIN, 1.0) * mean
         covariance = np.zeros((len(error), len(error)))
-        for share, supposed in zip(shares(everything), self._everything, strict=True):
+        for share, supposed in zip(shares(everything), self._hypotheses.everything, strict=True):
             if share > _UNLIKELY:
                 known, remains = self._corrected(so_far.posterior(self._row_bias, supposed))
                 covariance += share * (remains + np.outer(known - error, known - error))
@@ -256,11 +231,6 @@ class CalibrationFilter:
         if self._scaling is None or out[self._scaling] == 0.0:
             return None
         return Scale(out / out[self._scaling], self._scaling)
-
-
-def _scale_bias(fields: float) -> float:
-    """Variance of the bias of the scale that evidence claims, in that of one block, beside fields of that size."""
-    return _SCALING_BIAS * min(1.0, fields / _BIASED_BY) ** 2
 
 
 def _following(covariance: Float64, held: Bool) -> Float64:
