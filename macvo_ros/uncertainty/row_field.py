@@ -49,8 +49,8 @@ COUNT = 2 + len(SHAPES) + 2
 """Of all shapes: pitch and roll, polynomials, and what near things leave their rows by."""
 _MAY_BE = np.zeros(COUNT), np.isin(np.arange(COUNT), (0, 1, _BOTH)).astype(np.float64), np.ones(COUNT)
 """What there may be of the shapes, in sigmas of their prior: nothing, a turned camera (a yaw bends rows as u v does),
-everything. What is known is the
-mean over these, by how well they explain the rows: else noise would move rows that are as they should be."""
+everything. What is known is the mean over these, by how well they explain the rows: else noise would move rows that
+are as they should be."""
 _NEAR_SIGMA = 0.005, 0.002
 """What a k1, and how far the right camera stands ahead, may be: the defaults of `calibration.prior`. Rows show both,
 and are not believed of depths: those of KITTI 09 say half of the k1 that its motions do and thrice as far ahead, those
