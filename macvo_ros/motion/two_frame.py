@@ -25,6 +25,7 @@ from macvo_ros.geometry.camera import StereoCamera, pixels
 from macvo_ros.geometry.se3 import difference
 from macvo_ros.matching.matcher import Matcher, PointMatches
 from macvo_ros.motion.calibration_evidence import calibration_evidence
+from macvo_ros.motion.calibration_shift import CalibrationShift
 from macvo_ros.motion.common_points import CommonPoints, at_common_points
 from macvo_ros.motion.covariance import (
     ablated,
@@ -114,7 +115,7 @@ def two_frame_motion(
     camera = frames.current.full.camera
     in_images, chosen = match_keypoints(config, matcher, frames, assumed.rows, laps)
     measured = _keypoints(in_images)
-    points = in_images if assumed.error is None else _moved(in_images, assumed.model.corrected(measured, assumed.error))
+    points = in_images if assumed.error is None else _moved(in_images, _corrected(camera, assumed.error, measured))
     reduction = frames.current.reduction
     patch_var = patch_disparity_variance(
         frames.match.disparity,
@@ -216,6 +217,14 @@ def _landmarks(measured: Keypoints, points: PointMatches, common: CommonPoints, 
 
 def _keypoints(points: PointMatches) -> Keypoints:
     return Keypoints(points.pixel, points.disparity, points.pixel + points.flow, points.matched_disparity)
+
+
+def _corrected(camera: StereoCamera, error: Float64, seen: Keypoints) -> Keypoints:
+    """`CalibrationModel.corrected` in a tenth of the time."""
+    lens = CalibrationShift(camera, error)
+    first = lens.corrected(np.vstack((seen.pixel.T, seen.disparity)))
+    second = lens.corrected(np.vstack((seen.matched.T, seen.matched_disparity)))
+    return Keypoints(first[:2].T, first[2], second[:2].T, second[2])
 
 
 def _moved(points: PointMatches, to: Keypoints) -> PointMatches:
